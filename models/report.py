@@ -1,0 +1,95 @@
+"""What the referee says of a solution: figures recomputed from the problem, and every broken rule."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from models.explanation import BindingRow
+from models.ids import CandidateId, Name, PoolId, ServiceId
+from models.value import Value
+
+__all__ = ["Assessment", "CandidateFigures", "RowUse", "ServiceFigures", "Violation"]
+
+
+class Violation(Value):
+    """One rule that does not hold, by how much."""
+
+    family: Name = Field(description="family of the design's table, e.g. gpus, power, survive")
+    key: tuple[str, ...] = Field(description="which row: service, pool, node, domain ...")
+    found: float
+    allowed: float
+    unit: str
+    text: str = Field(description="one plain sentence")
+
+
+class RowUse(Value):
+    """Use of one limit."""
+
+    family: Name
+    key: tuple[str, ...]
+    used: float
+    limit: float
+    unit: str
+    step: float = Field(description="the smallest amount that one more replica would use; slack below it means the row binds")
+
+    @property
+    def slack(self) -> float:
+        """What is left, in the unit of the row."""
+        return self.limit - self.used
+
+    @property
+    def binds(self) -> bool:
+        """Whether not even the smallest replica would still fit."""
+        return self.slack < self.step * (1 - 1e-9)
+
+    def as_binding(self) -> BindingRow:
+        """This use as a part of an explanation."""
+        return BindingRow(family=self.family, key=self.key, used=self.used, limit=self.limit, unit=self.unit)
+
+
+class CandidateFigures(Value):
+    """Figures of one candidate at its planned count."""
+
+    candidate: CandidateId
+    replicas: int
+    cost: float
+    power_w: float | None
+    load_rps: float = Field(description="requests per second that proportional routing sends here")
+    utilization: float = Field(description="load over rated capacity; 0 where nothing runs")
+    saturating_load_share: float | None = Field(
+        None, description="load over rated capacity when the scheduler equalizes KV saturation instead; None: KV figures unknown"
+    )
+
+
+class ServiceFigures(Value):
+    """Figures of one service."""
+
+    service: ServiceId
+    demand_rps: float
+    served_rps: float
+    unserved_rps: float
+    unserved_share: float = Field(description="largest unserved share over its buckets")
+    headroom: float | None = Field(None, description="(surge capacity - served load) / served load of the scarcest role; None: no load")
+    cost: float
+    usd_per_million_tokens: float | None = Field(None, description="input and output tokens together; None: relative costs or nothing served")
+    power_w: float | None
+
+
+class Assessment(Value):
+    """Everything recomputed from (problem, solution) alone."""
+
+    violations: tuple[Violation, ...]
+    unserved_rps: float
+    unserved_share_worst: float
+    cost: float = Field(description="in the cost unit of the problem, switching cost included")
+    switching_cost: float
+    power_w: float | None = Field(description="None: a replica's power is unknown")
+    changes: int
+    gpus_used: dict[PoolId, int]
+    nodes_added: dict[PoolId, int]
+    services: tuple[ServiceFigures, ...]
+    candidates: tuple[CandidateFigures, ...]
+    rows: tuple[RowUse, ...] = Field(description="use of every limit that ties candidates together")
+    overloads_when_equalized: tuple[CandidateFigures, ...] = Field(
+        (), description="candidates that would exceed their rated capacity if the scheduler equalizes saturation"
+    )

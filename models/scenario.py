@@ -1,0 +1,93 @@
+"""A scenario: everything a user states about demand, hardware, limits and wishes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from models.fleet import Fleet
+from models.hardware import Accelerator, Pool, PowerDomain, Quota
+from models.llm import Llm
+from models.units import Count, Hours, Ratio, UsdPerHour
+from models.value import Value
+from models.workload import Service
+
+__all__ = ["Incumbents", "Limits", "Mode", "Objective", "ObjectiveLevel", "PowerBasis", "Scenario"]
+
+
+class Mode(StrEnum):
+    """Whether the accelerators that exist bound the plan."""
+
+    CONSTRAINED = "constrained"
+    UNCONSTRAINED = "unconstrained"
+
+
+class PowerBasis(StrEnum):
+    """What a replica is taken to draw: the thermal design power, or what is expected at its rated load."""
+
+    TDP = "tdp"
+    EXPECTED = "expected"
+
+
+class Incumbents(StrEnum):
+    """Whether pods whose node is known stay where they are, or may be moved (a move is a change)."""
+
+    PINNED = "pinned"
+    MOVABLE = "movable"
+
+
+class ObjectiveLevel(StrEnum):
+    """What is made small, one after the other."""
+
+    UNSERVED = "unserved"
+    COST = "cost"
+    POWER = "power"
+    CHANGES = "changes"
+
+
+class Objective(Value):
+    """Order of the levels; each is held within the tolerance when the next is solved."""
+
+    levels: tuple[ObjectiveLevel, ...] = (
+        ObjectiveLevel.UNSERVED,
+        ObjectiveLevel.COST,
+        ObjectiveLevel.POWER,
+        ObjectiveLevel.CHANGES,
+    )
+    tolerance: Ratio = Field(1e-4, le=1, description="relative slack left to a level when later ones are solved")
+    horizon_h: Hours = Field(1.0, description="time over which the cost of a start is spread, h")
+
+    @model_validator(mode="after")
+    def _levels_once(self) -> Self:
+        if not self.levels or len(set(self.levels)) != len(self.levels):
+            raise ValueError("name at least one level, and each at most once")
+        return self
+
+
+class Limits(Value):
+    """Limits that tie services together."""
+
+    quotas: tuple[Quota, ...] = ()
+    power: tuple[PowerDomain, ...] = ()
+    power_basis: PowerBasis = PowerBasis.TDP
+    spend_usd_per_h: UsdPerHour | None = Field(None, description="at most so much $/h for the whole plan")
+    max_changes: Count | None = Field(None, description="replicas started, stopped or moved, in all")
+    incumbents: Incumbents = Incumbents.PINNED
+
+
+class Scenario(Value):
+    """What the user states. Sizing turns it into a problem."""
+
+    name: str = Field(min_length=1, max_length=200)
+    description: str = ""
+    mode: Mode = Mode.CONSTRAINED
+    services: tuple[Service, ...] = Field(min_length=1)
+    pools: tuple[Pool, ...] = Field(min_length=1)
+    fleet: Fleet = Fleet()
+    limits: Limits = Limits()
+    objective: Objective = Objective()
+    accelerators: tuple[Accelerator, ...] = Field((), description="entries beside, or instead of, the catalog's")
+    llms: tuple[Llm, ...] = Field((), description="entries beside, or instead of, the catalog's")
+    profiles: tuple[str, ...] = Field((), description="profile files beside the catalog's, relative to the scenario")

@@ -1,0 +1,147 @@
+"""Quantities with their unit in the type; people may write the unit, the value never carries one.
+
+Every alias accepts a plain number (already in the unit of the alias) or a text as people write it
+(``"80 GiB"``, ``"2.5 $/h"``, ``"120 ms"``, ``"20 %"``) and holds a plain finite number. NaN and
+infinities are refused everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
+
+__all__ = [
+    "Bytes",
+    "BytesPerSecond",
+    "Count",
+    "Flops",
+    "GramsPerKwh",
+    "Hours",
+    "Percentile",
+    "PositiveCount",
+    "PositiveRps",
+    "PositiveSeconds",
+    "Ratio",
+    "Rps",
+    "Seconds",
+    "Share",
+    "Tokens",
+    "Usd",
+    "UsdPerHour",
+    "Watts",
+    "parse_quantity",
+]
+
+_QUANTITY: Final = re.compile(
+    r"^\s*(?P<currency>\$)?\s*(?P<number>[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>\D.*?)?\s*$"
+)
+
+_TIME_S: Final = {
+    "": 1.0, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0,
+    "min": 60.0, "m": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
+}  # fmt: skip
+_TIME_H: Final = {unit: seconds / 3600.0 for unit, seconds in _TIME_S.items() if unit} | {
+    "": 1.0, "d": 24.0, "day": 24.0, "days": 24.0, "w": 168.0, "week": 168.0, "weeks": 168.0,
+}  # fmt: skip
+_RATE_RPS: Final = {
+    unit + suffix: scale
+    for unit in ("", "req", "requests", "rq", "r")
+    for suffix, scale in (("/s", 1.0), ("/sec", 1.0), ("/min", 1 / 60), ("/m", 1 / 60), ("/h", 1 / 3600), ("/d", 1 / 86400))
+} | {"": 1.0, "rps": 1.0, "qps": 1.0, "rpm": 1 / 60}  # fmt: skip
+_POWER_W: Final = {"": 1.0, "w": 1.0, "kw": 1e3, "mw": 1e6, "watt": 1.0, "watts": 1.0}
+_MONEY_RATE: Final = {
+    "": 1.0, "$/h": 1.0, "$/hr": 1.0, "$/hour": 1.0, "usd/h": 1.0, "usd/hr": 1.0, "usd/hour": 1.0,
+    "/h": 1.0, "/hr": 1.0, "/hour": 1.0, "$/d": 1 / 24, "$/day": 1 / 24, "usd/day": 1 / 24, "/day": 1 / 24,
+    "$/month": 1 / 730, "usd/month": 1 / 730, "/month": 1 / 730, "c/h": 0.01, "¢/h": 0.01, "cents/h": 0.01,
+}  # fmt: skip
+_MONEY: Final = {"": 1.0, "$": 1.0, "usd": 1.0, "¢": 0.01, "cents": 0.01}
+_BYTES: Final = {"": 1.0, "b": 1.0, "byte": 1.0, "bytes": 1.0} | {
+    prefix + infix + "b": base**power
+    for power, prefix in enumerate("kmgtp", start=1)
+    for infix, base in (("", 1000.0), ("i", 1024.0))
+}
+_BYTE_RATE: Final = {"": 1.0} | {
+    unit + per: scale for unit, scale in _BYTES.items() if unit for per in ("/s", "ps")
+}
+_SHARE: Final = {"": 1.0, "%": 0.01, "percent": 0.01}
+_TOKENS: Final = {
+    "": 1.0, "token": 1.0, "tokens": 1.0, "tok": 1.0, "k": 1e3, "k tokens": 1e3, "m": 1e6, "m tokens": 1e6,
+}  # fmt: skip
+_FLOPS: Final = {
+    "": 1.0, "flops": 1.0, "gflops": 1e9, "tflops": 1e12, "pflops": 1e15, "flop/s": 1.0, "tflop/s": 1e12,
+    "pflop/s": 1e15,
+}  # fmt: skip
+_CARBON: Final = {"": 1.0, "g/kwh": 1.0, "gco2/kwh": 1.0, "kg/mwh": 1.0}
+_COUNT: Final = {"": 1.0, "gpus": 1.0, "gpu": 1.0, "replicas": 1.0, "replica": 1.0, "nodes": 1.0, "node": 1.0}
+_PERCENTILE: Final = {"": 1.0, "th": 1.0}
+
+
+def parse_quantity(raw: object, units: Mapping[str, float]) -> object:
+    """Turn a text with a unit into a number in the base unit of ``units``; pass anything else on.
+
+    Args:
+        raw: what the user wrote: a number, or a text such as ``"120 ms"``.
+        units: factor to the base unit by lower-case unit; ``""`` is the base unit itself.
+
+    Raises:
+        ValueError: the text is no number, or its unit is not one of ``units``; says which are.
+    """
+    if isinstance(raw, bool):
+        raise ValueError("found true/false, a number is needed")  # noqa: TRY004 - pydantic collects ValueError only
+    if not isinstance(raw, str):
+        return raw
+    match = _QUANTITY.match(raw)
+    if match is None:
+        raise ValueError(f"found {raw!r}, a number is needed; {_allowed(units)}")
+    number = float(match["number"].replace("_", "").replace(",", ""))
+    unit = " ".join((match["unit"] or "").lower().split())
+    if match["currency"] and not unit.startswith("$"):
+        unit = f"${unit}" if f"${unit}" in units else unit
+        if unit not in units:
+            raise ValueError(f"found {raw!r}; {_allowed(units)}")
+    if unit not in units:
+        raise ValueError(f"found unit {match['unit']!r} in {raw!r}; {_allowed(units)}")
+    # An integer written as one stays one: 8192 must not become 8192.0000000001 by a factor of 1.
+    return number if units[unit] == 1.0 else _tidy(number * units[unit])
+
+
+def _tidy(value: float) -> float:
+    """Remove the last-digit noise of a decimal factor (0.12 s, not 0.12000000000000001 s)."""
+    return float(f"{value:.15g}") if math.isfinite(value) else value
+
+
+def _allowed(units: Mapping[str, float]) -> str:
+    names = [unit for unit in units if unit][:8]
+    return f"allowed: a plain number or one with {', '.join(names)}"
+
+
+def _quantity(units: Mapping[str, float]) -> BeforeValidator:
+    return BeforeValidator(lambda raw: parse_quantity(raw, units), json_schema_input_type=float | str)
+
+
+def _unit(name: str, **bounds: Any) -> Any:  # noqa: ANN401 - pydantic's Field is untyped in its keywords
+    return Field(allow_inf_nan=False, json_schema_extra={"unit": name}, **bounds)
+
+
+Seconds = Annotated[float, _quantity(_TIME_S), _unit("s", ge=0)]
+PositiveSeconds = Annotated[float, _quantity(_TIME_S), _unit("s", gt=0)]
+Hours = Annotated[float, _quantity(_TIME_H), _unit("h", gt=0)]
+Rps = Annotated[float, _quantity(_RATE_RPS), _unit("req/s", ge=0)]
+PositiveRps = Annotated[float, _quantity(_RATE_RPS), _unit("req/s", gt=0)]
+Watts = Annotated[float, _quantity(_POWER_W), _unit("W", ge=0)]
+UsdPerHour = Annotated[float, _quantity(_MONEY_RATE), _unit("$/h", ge=0)]
+Usd = Annotated[float, _quantity(_MONEY), _unit("$", ge=0)]
+Bytes = Annotated[int, _quantity(_BYTES), Field(ge=0, json_schema_extra={"unit": "B"})]
+BytesPerSecond = Annotated[float, _quantity(_BYTE_RATE), _unit("B/s", ge=0)]
+Flops = Annotated[float, _quantity(_FLOPS), _unit("FLOP/s", ge=0)]
+Tokens = Annotated[float, _quantity(_TOKENS), _unit("token", ge=0)]
+Share = Annotated[float, _quantity(_SHARE), _unit("1", ge=0, le=1)]
+Ratio = Annotated[float, _quantity(_SHARE), _unit("1", ge=0)]
+GramsPerKwh = Annotated[float, _quantity(_CARBON), _unit("g/kWh", ge=0)]
+Count = Annotated[int, _quantity(_COUNT), Field(ge=0, le=10**9, json_schema_extra={"unit": "1"})]
+PositiveCount = Annotated[int, _quantity(_COUNT), Field(ge=1, le=10**14, json_schema_extra={"unit": "1"})]
+Percentile = Annotated[float, _quantity(_PERCENTILE), _unit("percentile", gt=0, lt=100)]

@@ -1,0 +1,35 @@
+"""The ground of every noun: a frozen value with canonical JSON and a fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Value"]
+
+
+class Value(BaseModel):
+    """A frozen, closed value. Equal values have equal canonical JSON, hence equal fingerprints."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True, ser_json_inf_nan="constants")
+
+    def canonical_json(self) -> str:
+        """JSON with sorted keys and no spaces: the same value gives the same bytes everywhere."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """The first 16 hex digits of SHA-256 over the canonical JSON."""
+        return hashlib.sha256(self.canonical_json().encode()).hexdigest()[:16]
+
+    def but(self, **changes: Any) -> Self:  # noqa: ANN401 - any field of the value
+        """The same value with some fields changed, validated again.
+
+        Raises:
+            pydantic.ValidationError: a change breaks a rule of the value.
+        """
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate(fields | changes)

@@ -1,0 +1,124 @@
+"""Variants: ⟨accelerator, parallelism, quantization⟩ of a service, with a role."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from models.ids import AcceleratorId, Name, PoolId, VariantId
+from models.llm import Precision
+from models.units import Bytes, Count, PositiveCount, PositiveRps, PositiveSeconds, Ratio, Seconds, Share, Tokens, UsdPerHour, Watts
+from models.value import Value
+
+__all__ = ["Capacity", "Cost", "KubernetesObject", "Parallelism", "Quantization", "Role", "Variant"]
+
+
+class Role(StrEnum):
+    """Which phase of a request a replica serves."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    BOTH = "both"
+
+
+class Parallelism(Value):
+    """How one replica spreads over accelerators: tp x pp x dp of them; ep says how experts are split."""
+
+    tp: PositiveCount = Field(1, le=4096, description="tensor parallel")
+    pp: PositiveCount = Field(1, le=4096, description="pipeline parallel")
+    dp: PositiveCount = Field(1, le=4096, description="data parallel ranks inside one replica (attention DP)")
+    ep: PositiveCount = Field(1, le=4096, description="expert parallel; uses the accelerators of tp x dp")
+
+    @property
+    def gpus(self) -> int:
+        """Accelerators of one replica."""
+        return self.tp * self.pp * self.dp
+
+    @property
+    def label(self) -> str:
+        """As people write it: ``TP8``, ``TP4·PP2``, ``DP8·EP8``."""
+        parts = [f"{name}{degree}" for name, degree in (("TP", self.tp), ("PP", self.pp), ("DP", self.dp), ("EP", self.ep)) if degree > 1]
+        return "·".join(parts) or "TP1"
+
+
+class Quantization(Value):
+    """Precision of the weights and of the KV cache; ``None`` weights: as published."""
+
+    weights: Precision | None = None
+    kv_cache: Precision = Precision.BF16
+
+
+class Cost(Value):
+    """What one replica costs: relative (as ``variantCost`` is) or in $/h; the two never meet in one sum."""
+
+    relative: Ratio | None = None
+    usd_per_h: UsdPerHour | None = None
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        if (self.relative is None) == (self.usd_per_h is None):
+            raise ValueError("give exactly one of relative and usd_per_h")
+        return self
+
+
+class Capacity(Value):
+    """Figures of one replica that the user measured; they go before profiles and formulas."""
+
+    rated_rps: PositiveRps | None = Field(None, description="largest rate inside SLO and trigger (tau - gamma), req/s")
+    surge_rps: PositiveRps | None = Field(None, description="largest rate inside SLO up to tau, req/s; None: from rated_rps")
+    kv_tokens: Tokens | None = Field(None, gt=0, description="KV capacity of one replica, tokens")
+    residence_s: PositiveSeconds | None = Field(None, description="time a request holds its KV cache at the rated load, s")
+    power_w: Watts | None = Field(None, description="draw of one replica at its rated load, W")
+
+
+class KubernetesObject(Value):
+    """The object whose replica count is scaled."""
+
+    namespace: Name = "default"
+    kind: Literal["Deployment", "LeaderWorkerSet", "StatefulSet"] = "Deployment"
+    name: Name
+    api_version: str | None = Field(None, description="None: the usual one of the kind")
+    scaler: Literal["scale", "hpa", "keda", "variantautoscaling"] = Field(
+        "scale", description="who owns the replica count: nobody (scale subresource), an HPA, a ScaledObject, a VariantAutoscaling"
+    )
+    scaler_name: Name | None = Field(None, description="name of that scaler; None: the name of the object")
+
+
+class Variant(Value):
+    """One way to serve a service: accelerator, parallelism, quantization, role."""
+
+    id: VariantId
+    accelerator: AcceleratorId
+    parallelism: Parallelism = Parallelism()
+    quantization: Quantization = Quantization()
+    role: Role = Role.BOTH
+    engine: Name | None = Field(None, description="e.g. vllm, sglang, trtllm; None: any measured engine")
+    pods_per_replica: PositiveCount = Field(1, le=4096, description="pods that share the accelerators of one replica evenly")
+    min_replicas: Count = 0
+    max_replicas: Count | None = None
+    cost: Cost | None = Field(None, description="None: accelerators x price of the pool")
+    capacity: Capacity = Capacity()
+    profile: Name | None = Field(None, description="name of a profile table; None: every table is searched")
+    memory_utilization: Share = Field(0.90, gt=0, description="share of device memory the engine may use (gpu_memory_utilization)")
+    activation_reserve_bytes: Bytes | None = Field(None, description="memory for activations and graphs per accelerator; None: default of the formula")
+    startup_s: Seconds = Field(120.0, description="time from request to ready, s (measured 65-130 s for 0.6B-32B, llm-d benchmarks)")
+    startup_cost_usd: float = Field(0.0, ge=0, description="cost of one start beyond the accelerators it holds, $")
+    max_step_up: Count | None = Field(None, description="replicas that may be added per plan")
+    max_step_down: Count | None = Field(None, description="replicas that may be removed per plan")
+    pools: tuple[PoolId, ...] = Field((), description="pools it may use; empty: every pool with its accelerator")
+    object: KubernetesObject | None = None
+
+    @model_validator(mode="after")
+    def _counts_fit(self) -> Self:
+        if self.max_replicas is not None and self.min_replicas > self.max_replicas:
+            raise ValueError(f"min_replicas {self.min_replicas} exceeds max_replicas {self.max_replicas}")
+        if self.parallelism.gpus % self.pods_per_replica:
+            raise ValueError(f"{self.parallelism.gpus} accelerators do not divide evenly over {self.pods_per_replica} pods")
+        return self
+
+    @property
+    def gpus_per_pod(self) -> int:
+        """Accelerators that one pod needs on one node."""
+        return self.parallelism.gpus // self.pods_per_replica

@@ -1,0 +1,135 @@
+"""Services: one LLM with its traffic, its promises and its priority."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from models.ids import AcceleratorId, LlmId, Name, PoolId, ServiceId
+from models.saturation import Headroom, SaturationThresholds
+from models.units import Count, Percentile, PositiveCount, Ratio, Rps, Seconds, Share
+from models.value import Value
+from models.variant import Variant
+
+__all__ = [
+    "AllowedPlaces",
+    "Bucket",
+    "PrefillDecodeRatio",
+    "Routing",
+    "Service",
+    "ServiceKind",
+    "Slo",
+    "Survive",
+]
+
+
+class Bucket(Value):
+    """Traffic of one request shape: input length x output length at a rate."""
+
+    id: Name
+    arrival_rps: Rps
+    input_tokens: PositiveCount = Field(le=10**8)
+    output_tokens: PositiveCount = Field(le=10**8)
+
+
+class Slo(Value):
+    """Latency promises; a ``None`` promises nothing about that figure."""
+
+    ttft_s: Seconds | None = Field(None, gt=0, description="time to first token, s")
+    itl_s: Seconds | None = Field(None, gt=0, description="inter-token latency (time per output token), s")
+    e2e_s: Seconds | None = Field(None, gt=0, description="whole request, s")
+    at: Percentile | Literal["mean"] = Field("mean", description="percentile at which the promise holds, or mean")
+
+
+class ServiceKind(StrEnum):
+    """Online services keep headroom; batch services fill to tau and are shed first."""
+
+    ONLINE = "online"
+    BATCH = "batch"
+
+
+class Routing(StrEnum):
+    """What a replica sees: the service's own mix, or buckets sent where they are served best."""
+
+    MIXED = "mixed"
+    BY_LENGTH = "by_length"
+
+
+class AllowedPlaces(Value):
+    """Where a service may run. Empty allow lists allow everything; deny goes before allow."""
+
+    allow_accelerators: tuple[AcceleratorId, ...] = ()
+    deny_accelerators: tuple[AcceleratorId, ...] = ()
+    allow_pools: tuple[PoolId, ...] = ()
+    deny_pools: tuple[PoolId, ...] = ()
+    allow_regions: tuple[Name, ...] = ()
+    deny_regions: tuple[Name, ...] = ()
+    allow_clusters: tuple[Name, ...] = ()
+    deny_clusters: tuple[Name, ...] = ()
+    residency: tuple[Name, ...] = Field((), description="jurisdictions the data may be in; empty: any")
+    pin_accelerator: bool = Field(False, description="stay on the accelerator types that run now")
+
+
+class Survive(Value):
+    """After the loss of any one failure domain, this share of the served demand is still carried."""
+
+    share: Share = Field(1.0, gt=0)
+    failure_domains: Annotated[tuple[Name, ...], Field(description="empty: each one that the service may use")] = ()
+
+
+class PrefillDecodeRatio(Value):
+    """Bounds on prefill : decode replicas."""
+
+    min: Ratio | None = None
+    max: Ratio | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min is None and self.max is None:
+            raise ValueError("give min, max or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min} exceeds max {self.max}")
+        return self
+
+
+class Service(Value):
+    """One LLM with its traffic, SLO and priority; all its variants pool together."""
+
+    id: ServiceId
+    llm: LlmId
+    namespace: Name = "default"
+    team: Name | None = Field(None, description="who pays; None: the namespace")
+    kind: ServiceKind = ServiceKind.ONLINE
+    buckets: Annotated[tuple[Bucket, ...], Field(min_length=1)]
+    routing: Routing = Routing.MIXED
+    slo: Slo = Slo()
+    priority: int = Field(1, ge=-(10**6), le=10**6, description="larger is more important")
+    best_effort: bool = Field(False, description="its demand may stay unserved without making the plan infeasible")
+    thresholds: SaturationThresholds = SaturationThresholds()
+    headroom: Headroom = Headroom()
+    min_replicas: Count = 0
+    max_replicas: Count | None = None
+    places: AllowedPlaces = AllowedPlaces()
+    survive: Survive | None = None
+    ratio: PrefillDecodeRatio | None = None
+    shares_replicas_of: ServiceId | None = Field(
+        None, description="batch only: online service of the same LLM whose headroom this one may use"
+    )
+    variants: Annotated[tuple[Variant, ...], Field(description="empty: only with shares_replicas_of")] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.max_replicas is not None and self.min_replicas > self.max_replicas:
+            raise ValueError(f"min_replicas {self.min_replicas} exceeds max_replicas {self.max_replicas}")
+        if self.shares_replicas_of is not None and self.kind is not ServiceKind.BATCH:
+            raise ValueError("shares_replicas_of is for kind: batch")
+        if not self.variants and self.shares_replicas_of is None:
+            raise ValueError("give at least one variant")
+        return self
+
+    @property
+    def arrival_rps(self) -> float:
+        """Rate over all buckets, req/s."""
+        return sum(bucket.arrival_rps for bucket in self.buckets)
