@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from models.explanation import BindingRow
+from models.explanation import BindingRow, Explanation
 from models.ids import CandidateId, Name, PoolId, ServiceId
+from models.problem import Problem
+from models.solution import Solution
 from models.value import Value
 
-__all__ = ["Assessment", "CandidateFigures", "RowUse", "ServiceFigures", "Violation"]
+__all__ = ["Assessment", "CandidateFigures", "Comparison", "Report", "RowUse", "ServiceFigures", "Violation"]
 
 
 class Violation(Value):
@@ -93,3 +95,22 @@ class Assessment(Value):
     overloads_when_equalized: tuple[CandidateFigures, ...] = Field(
         (), description="candidates that would exceed their rated capacity if the scheduler equalizes saturation"
     )
+
+
+class Comparison(Value):
+    """One answer beside the others: what a solver, a heuristic or the running fleet does with the demand."""
+
+    name: Name = Field(description="solver or heuristic; 'now' for the fleet as it runs")
+    solution: Solution
+    assessment: Assessment | None = Field(None, description="None: there is no plan to judge")
+
+
+class Report(Value):
+    """All that ``plan`` answers: the question, the answer, its proof and its reasons."""
+
+    problem: Problem
+    answer: Comparison
+    best_effort: Comparison | None = Field(None, description="only when infeasible: the best plan under scarcity")
+    beside: tuple[Comparison, ...] = Field((), description="baselines, and the fleet as it runs now as the last")
+    explanation: Explanation = Explanation()
+    seconds: dict[Name, float] = Field({}, description="wall time by phase: size, formulate, solve, check; s")

@@ -1,0 +1,72 @@
+"""What every solver takes and gives: one protocol, the options, and progress as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from models.problem import Problem
+from models.solution import Solution
+
+__all__ = ["Progress", "ProgressEvent", "SolveOptions", "SolveResult", "Solver", "silent"]
+
+
+@dataclass(frozen=True, slots=True)
+class SolveOptions:
+    """How long, how exact, how wide.
+
+    Attributes:
+        time_limit_s: wall time for all levels together, s.
+        gap: relative gap at which a level counts as proven.
+        threads: workers; ``None`` lets the solver choose (CP-SAT never below eight: two are a trap on covering programs).
+        seed: equal seeds and inputs give equal answers where every level is proven.
+    """
+
+    time_limit_s: float = 60.0
+    gap: float = 1e-4
+    threads: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """One sign of life of a solver: the level it works on, its incumbent and its bound."""
+
+    solver: str
+    level: str
+    seconds: float
+    value: float | None
+    bound: float | None
+
+    @property
+    def gap(self) -> float | None:
+        """Relative distance of value and bound; absolute where the value is 0; None while one is missing."""
+        if self.value is None or self.bound is None:
+            return None
+        distance = max(0.0, self.value - self.bound)
+        return distance / abs(self.value) if self.value else distance
+
+
+Progress = Callable[[ProgressEvent], None]
+
+
+def silent(event: ProgressEvent) -> None:
+    """Progress for nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolveResult:
+    """A solution and the wall time it took; times are no part of the solution's bytes."""
+
+    solution: Solution
+    formulate_s: float
+    solve_s: float
+
+
+class Solver(Protocol):
+    """Anything that answers a problem. Never raises for a hard or infeasible problem: the status says so."""
+
+    def __call__(self, problem: Problem, options: SolveOptions, progress: Progress = silent) -> SolveResult:
+        """Answer ``problem`` within ``options``."""
+        ...
