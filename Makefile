@@ -1,0 +1,66 @@
+# Needs make, Python 3.11 or newer and its venv module; everything else goes into .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# A file of pinned versions to install by (requirements-lock.txt); empty: the newest that fit.
+CONSTRAINTS ?=
+PYTEST_ARGS ?=
+
+RUN := $(VENV)/.installed-run
+DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format typecheck bench lock wheel clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(RUN) ## plan the first scenario and show the answer
+	$(BIN)/fleetplan plan data/scenarios/01-two-variants.yaml
+
+test: lint typecheck ## run every check: lint, types, import floors, tests
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+lint: $(DEV) ## check style, format and the import floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: $(DEV) ## repair what style and format checks can repair
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+typecheck: $(DEV) ## check types
+	$(BIN)/mypy
+
+bench: $(DEV) ## measure sizes by phases and print the table
+	$(BIN)/python tests/benchmarks/run.py
+
+lock: $(DEV) ## renew requirements-lock.txt from pyproject.toml, without installing
+	$(PIP) install --quiet --dry-run --ignore-installed --report $(VENV)/lock-report.json ".[dev,all]"
+	$(BIN)/python scripts/lock.py $(VENV)/lock-report.json requirements-lock.txt
+
+wheel: $(DEV) ## build sdist and, from it, the wheel into dist/
+	$(BIN)/python -m build --no-isolation
+
+clean: ## remove what was built and cached; keeps .venv
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find models planner tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "fleetplan needs Python 3.11 or newer, and there is no '$(PYTHON)'. On Debian: apt-get install python3 python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "fleetplan needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Name another: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "Python's venv module is missing. On Debian: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(RUN): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable .
+	@touch $@
+
+$(DEV): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable ".[dev]"
+	@touch $@ $(RUN)
