@@ -20,7 +20,7 @@ demo: $(RUN) ## plan the first scenario and show the answer
 	$(BIN)/fleetplan plan data/scenarios/01-two-variants.yaml
 
 test: lint typecheck ## run every check: lint, types, import floors, tests
-	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
 
 lint: $(DEV) ## check style, format and the import floors
 	$(BIN)/ruff check .
