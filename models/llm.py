@@ -74,6 +74,9 @@ class Moe(Value):
     experts: PositiveCount = Field(description="routed experts per MoE layer")
     experts_per_token: PositiveCount
     shared_experts: Count = 0
+    routed_parameters: PositiveCount | None = Field(
+        None, le=10**14, description="parameters of all routed experts of all layers together; None: unknown"
+    )
 
 
 class Llm(Value):

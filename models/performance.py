@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -11,7 +12,7 @@ from models.hardware import Accelerator
 from models.ids import AcceleratorId, LlmId, Name
 from models.llm import Llm, Precision
 from models.saturation import SaturationThresholds
-from models.units import PositiveCount, PositiveRps, PositiveSeconds, Seconds, Tokens, Watts
+from models.units import Percentile, PositiveCount, PositiveRps, PositiveSeconds, Seconds, Tokens, Watts
 from models.value import Value
 from models.variant import Parallelism, Role, Variant
 from models.workload import Slo
@@ -45,6 +46,10 @@ class MeasuredPoint(Value):
     itl_s: PositiveSeconds
     rps: PositiveRps = Field(description="completed requests per second of one replica, req/s")
     power_w: Watts | None = None
+    at: Percentile | Literal["mean"] | None = Field(
+        None, description="statistic of the two latencies; None: the source does not say which"
+    )
+    row: str | None = Field(None, max_length=200, description="public id of the row at its source")
     source: Name = Field(description="code of the source in data/SOURCES.md")
 
 

@@ -1,0 +1,21 @@
+"""What one replica can do: given figures, measured tables, and what its memory holds.
+
+``rate`` answers one :class:`~models.performance.RatingQuestion`. Several request shapes of one
+service are combined one floor up, in sizing.
+"""
+
+from planner.performance.front import rate
+from planner.performance.given import rate_given
+from planner.performance.measured import MeasuredTable
+from planner.performance.memory import KvFit, kv_capacity_tokens
+from planner.performance.profile import read_profile, write_profile
+
+__all__ = [
+    "KvFit",
+    "MeasuredTable",
+    "kv_capacity_tokens",
+    "rate",
+    "rate_given",
+    "read_profile",
+    "write_profile",
+]

@@ -1,0 +1,60 @@
+"""The front of performance: given figures, then what cannot work, then measured rows."""
+
+from __future__ import annotations
+
+from models.explanation import Fact, Reason
+from models.performance import Rating, RatingQuestion, Unrated
+from models.variant import Role
+from planner.performance.given import rate_given
+from planner.performance.measured import MeasuredTable
+from planner.performance.memory import kv_capacity_tokens
+
+__all__ = ["rate"]
+
+
+def rate(question: RatingQuestion, table: MeasuredTable) -> Rating | Unrated:
+    """How much of this request shape one replica carries, or the first reason why that is unknown.
+
+    In this order: the rate that the variant states; the context window; weights and one request
+    against the memory; rows of ``table``. A stated rate is not checked against formulas: whoever
+    measured it has seen it run.
+    """
+    given = rate_given(question)
+    if given is not None:
+        return given
+    return _context(question) or _memory(question) or table.rate(question)
+
+
+def _context(question: RatingQuestion) -> Unrated | None:
+    longest = question.llm.max_context_tokens
+    needed = question.input_tokens + question.output_tokens
+    if longest is None or needed <= longest:
+        return None
+    return Unrated(
+        reason=Reason.CONTEXT_TOO_LONG, facts={"needed_tokens": needed, "max_context_tokens": longest}
+    )
+
+
+def _memory(question: RatingQuestion) -> Unrated | None:
+    """Weights that do not fit, or a cache that cannot hold one request; None when both are fine."""
+    variant = question.variant
+    length = question.input_tokens + (1 if variant.role is Role.PREFILL else question.output_tokens)
+    capacity: float | None = variant.capacity.kv_tokens
+    if capacity is None:
+        fit = kv_capacity_tokens(question.llm, question.accelerator, variant, sequence_tokens=length)
+        if not fit.fits:
+            facts: dict[str, Fact] = {
+                "missing_bytes_per_accelerator": fit.missing_bytes,
+                "weight_bytes_per_accelerator": fit.weight_bytes,
+                "memory_bytes": question.accelerator.memory_bytes,
+                "accelerators": variant.parallelism.gpus,
+            }
+            return Unrated(reason=Reason.WEIGHTS_DO_NOT_FIT, facts=facts)
+        capacity = fit.kv_tokens
+    # Each data-parallel rank has a cache of its own, and a request lives on one rank.
+    if capacity is None or length <= capacity / variant.parallelism.dp:
+        return None
+    return Unrated(
+        reason=Reason.REQUEST_DOES_NOT_FIT,
+        facts={"request_tokens": length, "kv_tokens_per_rank": capacity / variant.parallelism.dp},
+    )

@@ -1,0 +1,53 @@
+"""Figures that the user measured: they go before every table and every formula."""
+
+from __future__ import annotations
+
+from models.performance import Origin, Rating, RatingQuestion
+from planner.performance.memory import kv_capacity_tokens
+from planner.performance.residence import resident_tokens
+
+__all__ = ["kv_capacity", "rate_given", "surge_factor"]
+
+
+def rate_given(question: RatingQuestion) -> Rating | None:
+    """The rating that ``variant.capacity`` states; None when it states no rate.
+
+    Where no surge rate is given it is ``rated x tau / (tau - gamma)`` (KV usage grows in proportion to
+    the rate), and not more than tau of the KV capacity holds when residence time and capacity are known.
+    """
+    capacity = question.variant.capacity
+    rated = capacity.rated_rps
+    if rated is None:
+        return None
+    kv_tokens = kv_capacity(question)
+    per_rps = None if capacity.residence_s is None else capacity.residence_s * resident_tokens(question)
+    surge = capacity.surge_rps
+    if surge is None:
+        surge = rated * surge_factor(question)
+        if kv_tokens is not None and per_rps is not None:
+            surge = min(surge, question.thresholds.tau_kv * kv_tokens / per_rps)
+    return Rating(
+        rated_rps=rated,
+        surge_rps=max(rated, surge),
+        kv_capacity_tokens=kv_tokens,
+        kv_tokens_per_rps=per_rps,
+        power_w=capacity.power_w,
+        origin=Origin.GIVEN,
+        source="variant.capacity",
+    )
+
+
+def surge_factor(question: RatingQuestion) -> float:
+    """How much faster than rated a replica runs when its KV usage is at tau instead of tau - gamma."""
+    thresholds = question.thresholds
+    return thresholds.tau_kv / (thresholds.tau_kv - thresholds.gamma_kv)
+
+
+def kv_capacity(question: RatingQuestion) -> float | None:
+    """KV capacity of one replica, tokens: as given, else by formula; None when there is neither."""
+    given = question.variant.capacity.kv_tokens
+    if given is not None:
+        return given
+    length = question.input_tokens + question.output_tokens
+    fit = kv_capacity_tokens(question.llm, question.accelerator, question.variant, sequence_tokens=length)
+    return float(fit.kv_tokens) if fit.fits and fit.kv_tokens is not None else None
