@@ -1,0 +1,87 @@
+"""What must hold between parts of a scenario that each are right: identities are unique, costs have one unit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+from planner.scenario.references import node_names
+from planner.scenario.tree import ANY, Complaints, Entry, below
+
+__all__ = ["check_consistency"]
+
+_IDENTITIES: Final = (
+    ("service", ("services", ANY)),
+    ("pool", ("pools", ANY)),
+    ("accelerator", ("accelerators", ANY)),
+    ("LLM", ("llms", ANY)),
+    ("quota", ("limits", "quotas", ANY)),
+    ("power domain", ("limits", "power", ANY)),
+)
+
+
+def check_consistency(document: Entry, complaints: Complaints) -> None:
+    """Complain about identities that are not unique, and about costs of both units."""
+    for noun, path in _IDENTITIES:
+        _check_unique(below(document, *path), noun, complaints)
+    for service in below(document, "services", ANY):
+        _check_unique(below(service, "variants", ANY), "variant", complaints)
+        _check_unique(below(service, "buckets", ANY), "bucket", complaints)
+    _check_nodes(document, complaints)
+    _check_running_once(document, complaints)
+    _check_cost_units(document, complaints)
+
+
+def _check_unique(entries: Iterable[Entry], noun: str, complaints: Complaints) -> None:
+    seen: dict[str, Entry] = {}
+    for entry in entries:
+        name = entry.named("id")
+        if name is not None and name in seen:
+            complaints.about(
+                entry, f"{noun} {name!r} again", allowed=f"each once; {_where(seen[name])} has it"
+            )
+        elif name is not None:
+            seen[name] = entry
+
+
+def _where(entry: Entry) -> str:
+    return f"line {entry.line}" if entry.line is not None else entry.path
+
+
+def _check_nodes(document: Entry, complaints: Complaints) -> None:
+    seen: dict[str, Entry] = {}
+    for node in below(document, "pools", ANY, "nodes", ANY):
+        for name in node_names(node):
+            if seen.setdefault(name, node) is not node:
+                complaints.about(
+                    node, f"node {name!r} again", allowed=f"each once; {_where(seen[name])} has it"
+                )
+                break
+
+
+def _check_running_once(document: Entry, complaints: Complaints) -> None:
+    seen: dict[Hashable, Entry] = {}
+    for running in below(document, "fleet", "running", ANY):
+        key = tuple(running.named(part) for part in ("service", "variant", "pool"))
+        if None not in key and seen.setdefault(key, running) is not running:
+            phrase = f"{key[0]}/{key[1]}@{key[2]} again"
+            complaints.about(running, phrase, allowed=f"each once; {_where(seen[key])} has it")
+
+
+def _check_cost_units(document: Entry, complaints: Complaints) -> None:
+    """Relative costs and $/h never meet in one sum."""
+    relative = next(below(document, "services", ANY, "variants", ANY, "cost", "relative"), None)
+    if relative is None:
+        return
+    allowed = f"relative, as {relative.path} ({_where(relative)}); one unit for all"
+    for variant in below(document, "services", ANY, "variants", ANY):
+        cost = variant.fields.get("cost")
+        if cost is None or cost.value is None:
+            complaints.about(variant, "no cost, which means $/h from the pool's price", allowed=allowed)
+        elif "usd_per_h" in cost.fields:
+            complaints.about(cost.fields["usd_per_h"], "a cost in $/h", allowed=allowed)
+    dollars = (("limits", "spend_usd_per_h"), ("pools", ANY, "growth", "usd_per_node_h"))
+    for path in dollars:
+        for entry in below(document, *path):
+            if entry.value not in {None, 0}:
+                complaints.about(entry, "an amount in $/h", allowed=allowed)

@@ -1,0 +1,120 @@
+"""Written-out document -> Scenario; what the models refuse is said with file, line and the user's own path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from models.scenario import Scenario
+from planner.errors import nearest
+from planner.scenario.shape import Many, Place, Shape
+from planner.scenario.shapes import SCENARIO
+from planner.scenario.tree import Complaints, Entry
+
+__all__ = ["validate"]
+
+Error = Mapping[str, Any]
+
+_BOUNDS: Final = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+    "string_too_long": ("max_length", "a text no longer than"),
+}
+_PLAIN: Final = {
+    "string_type": "a text; what YAML reads as something else needs quotes",
+    "string_too_short": "a text that is not empty",
+    "string_pattern_mismatch": "a name: a letter or digit, then letters, digits and . _ : / @ # + -",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "tuple_type": "a list",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "too_short": "at least one",
+}
+
+
+def validate(document: Entry, complaints: Complaints) -> Scenario | None:
+    """The scenario; None if the models refuse it, each reason of which is then complained about."""
+    try:
+        return Scenario.model_validate(document.plain())
+    except ValidationError as refusal:
+        for error in refusal.errors(include_url=False):
+            _complain(error, document, complaints)
+        return None
+
+
+def _complain(error: Error, document: Entry, complaints: Complaints) -> None:
+    entry, shape, rest = _located(document, error["loc"])
+    if error["type"] == "missing" and rest:
+        _complain_missing(entry, shape, str(rest[-1]), complaints)
+        return
+    # One wrong value may fail in several ways (every branch of a union); the first says enough.
+    if complaints.covers(entry):
+        return
+    found, allowed, suggestion = _said(error, entry)
+    complaints.about(entry, found, allowed=allowed, suggestion=suggestion)
+
+
+def _located(document: Entry, loc: Sequence[str | int]) -> tuple[Entry, Shape, Sequence[str | int]]:
+    """The deepest entry on the way, its shape, and the steps that are left."""
+    entry, shape = document, SCENARIO
+    place: Shape = shape
+    for index, step in enumerate(loc):
+        if isinstance(step, int) and step < len(entry.items):
+            entry, place = entry.items[step], place.item if isinstance(place, Many) else None
+        elif isinstance(step, str) and step in entry.fields:
+            entry, place = entry.fields[step], place.fields.get(step) if isinstance(place, Place) else None
+        elif index + 1 < len(loc) or not isinstance(step, str):
+            continue  # the name of a branch of a union
+        else:
+            return entry, place, [step]
+    return entry, place, []
+
+
+def _complain_missing(parent: Entry, shape: Shape, name: str, complaints: Complaints) -> None:
+    place = shape if isinstance(shape, Place) else None
+    key = place.shortest(name) if place is not None else name
+    path = f"{parent.path}.{key}" if parent.path else key
+    info = place.model.model_fields.get(name) if place is not None and place.model is not None else None
+    said = f": {info.description}" if info is not None and info.description else ""
+    complaints.about(Entry(None, parent.file, parent.line, path), "nothing", allowed=f"it is required{said}")
+
+
+def _said(error: Error, entry: Entry) -> tuple[str, str, str | None]:
+    """What was found, what is allowed, and the nearest match."""
+    kind, context = str(error["type"]), error.get("ctx", {})
+    if kind == "value_error":
+        return _said_by_us(str(context.get("error", error["msg"])))
+    if kind in _BOUNDS:
+        key, phrase = _BOUNDS[kind]
+        return entry.phrase(), f"{phrase} {_number(context[key])}", None
+    if kind in {"enum", "literal_error"}:
+        expected = str(context["expected"])
+        words = [word.strip("' ") for word in expected.replace(" or ", ",").split(",")]
+        return entry.phrase(), ", ".join(words), nearest(entry.text, words)
+    if kind == "extra_forbidden":
+        return f"unknown key {str(error['loc'][-1])!r}", "", None
+    return entry.phrase(), _PLAIN.get(kind, str(error["msg"])), None
+
+
+def _said_by_us(message: str) -> tuple[str, str, str | None]:
+    """A message of the models' own: ``found …; allowed: …`` or one sentence."""
+    found, _, allowed = message.partition("; allowed: ")
+    found, _, needed = found.removeprefix("found ").partition(", a number is needed")
+    del needed
+    return found, allowed, None
+
+
+def _number(value: object) -> str:
+    return f"{value:.15g}" if isinstance(value, int | float) else str(value)
