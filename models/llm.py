@@ -11,7 +11,7 @@ from models.ids import LlmId
 from models.units import Count, PositiveCount
 from models.value import Value
 
-__all__ = ["Attention", "GroupedQueryAttention", "Llm", "LatentAttention", "Moe", "Precision", "bytes_of"]
+__all__ = ["Attention", "GroupedQueryAttention", "LatentAttention", "Llm", "Moe", "Precision", "bytes_of"]
 
 
 class Precision(StrEnum):
@@ -84,10 +84,14 @@ class Llm(Value):
 
     id: LlmId
     parameters: PositiveCount = Field(le=10**14, description="all parameters")
-    active_parameters: PositiveCount | None = Field(None, le=10**14, description="parameters a token visits; None: all")
+    active_parameters: PositiveCount | None = Field(
+        None, le=10**14, description="parameters a token visits; None: all"
+    )
     layers: PositiveCount
     attention: Attention
-    sliding_window_tokens: PositiveCount | None = Field(None, description="window of the sliding-window layers")
+    sliding_window_tokens: PositiveCount | None = Field(
+        None, description="window of the sliding-window layers"
+    )
     sliding_layers: Count = Field(0, description="how many of the layers keep only the window")
     stateless_layers: Count = Field(0, description="layers that keep no KV cache (linear attention, Mamba)")
     moe: Moe | None = None

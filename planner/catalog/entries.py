@@ -47,7 +47,9 @@ def entries_of(
             entries[str(key)] = noun.model_validate({"id": str(key), **fields})
             sources[str(key)] = codes
         except ValidationError as cause:
-            findings += [_finding(document, here, dict(error), noun) for error in cause.errors(include_url=False)]
+            findings += [
+                _finding(document, here, dict(error), noun) for error in cause.errors(include_url=False)
+            ]
     return entries, sources, findings
 
 

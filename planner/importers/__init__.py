@@ -1,1 +1,6 @@
 """Other tools' files -> nouns. One module per format; each says what it leaves out and why."""
+
+from planner.importers.aiconfigurator import Imported, Skip, import_aiconfigurator
+from planner.importers.thinning import for_planning
+
+__all__ = ["Imported", "Skip", "for_planning", "import_aiconfigurator"]

@@ -62,6 +62,8 @@ class Skip(StrEnum):
     NO_LAYOUT = "layout_not_stated"
     LAYOUT_IN_DOUBT = "layout_contradicts_itself"
     WEIGHTS_DO_NOT_FIT = "weights_do_not_fit_the_layout"
+    KV_DOES_NOT_FIT = "requests_in_flight_exceed_the_kv_cache"
+    BEYOND_PEAK = "faster_than_the_peak_of_the_hardware"
     SATURATED = "saturated"
 
 
@@ -148,7 +150,7 @@ def _run(row: RawRow, catalog: Catalog) -> _Run | Skip:
     if isinstance(workers, Skip):
         return workers
     run = _Run(row, llm, accelerator, Precision(row.precision), workers)
-    return run if all(_fits(run, parallelism) for _, parallelism, _ in workers) else Skip.WEIGHTS_DO_NOT_FIT
+    return _impossible(run) or run
 
 
 def _found(look_up: Callable[[str], Noun], name: str) -> Noun | None:
@@ -206,15 +208,63 @@ def _parallelism(layout: Layout, llm: Llm) -> Parallelism | Skip:
     return Parallelism(tp=layout.tp, pp=max(1, layout.pp), dp=dp, ep=layout.moe_ep)
 
 
-def _fits(run: _Run, parallelism: Parallelism) -> bool:
-    """Whether the weights fit: a run that cannot have happened as described describes another one."""
-    variant = Variant(
-        id=VariantId("imported"),
-        accelerator=run.accelerator.id,
-        parallelism=parallelism,
-        quantization=Quantization(weights=run.precision),
-    )
-    return kv_capacity_tokens(run.llm, run.accelerator, variant).fits
+def _impossible(run: _Run) -> Skip | None:
+    """Why a run cannot have happened as described; it then describes another one, and gives no point.
+
+    The cache is counted at 8 bit, the smallest in use, because the table does not say.
+    """
+    row = run.row
+    for role, parallelism, workers in run.workers:
+        variant = Variant(
+            id=VariantId("imported"),
+            accelerator=run.accelerator.id,
+            parallelism=parallelism,
+            quantization=Quantization(weights=run.precision, kv_cache=Precision.FP8),
+        )
+        length = row.input_tokens + row.output_tokens
+        fit = kv_capacity_tokens(run.llm, run.accelerator, variant, sequence_tokens=length)
+        if not fit.fits:
+            return Skip.WEIGHTS_DO_NOT_FIT
+        rps = run.rps / workers
+        held = (
+            rps
+            * _stay(row, role)
+            * (row.input_tokens + (0 if role is Role.PREFILL else row.output_tokens / 2))
+        )
+        if fit.kv_tokens is not None and held > fit.kv_tokens:
+            return Skip.KV_DOES_NOT_FIT
+        peak = _peak_flops(run)
+        if peak is not None and rps * _flops(run, role) > peak * parallelism.gpus:
+            return Skip.BEYOND_PEAK
+    return None
+
+
+def _flops(run: _Run, role: Role) -> float:
+    """Work of one request, FLOP: two per parameter that a token visits (attention itself not counted)."""
+    tokens = {
+        Role.PREFILL: run.row.input_tokens,
+        Role.DECODE: run.row.output_tokens,
+        Role.BOTH: run.row.input_tokens + run.row.output_tokens,
+    }
+    return 2.0 * (run.llm.active_parameters or run.llm.parameters) * tokens[role]
+
+
+def _peak_flops(run: _Run) -> float | None:
+    """Dense peak of one accelerator at the precision of the run, FLOP/s; None: not known."""
+    accelerator = run.accelerator
+    match run.precision:
+        case Precision.FP4:
+            return accelerator.fp4_flops
+        case Precision.FP8:
+            return accelerator.fp8_flops
+        case Precision.BF16 | Precision.FP16:
+            return accelerator.bf16_flops
+        case _:
+            return None
+
+
+def _stay(row: RawRow, role: Role) -> float:
+    return residence_s(role, ttft_s=row.ttft_s, itl_s=row.itl_s, output_tokens=row.output_tokens)
 
 
 def _unsaturated(runs: Sequence[_Run]) -> list[_Run]:
@@ -234,7 +284,6 @@ def _points(run: _Run, source: str) -> Iterator[MeasuredPoint]:
     row = run.row
     for role, parallelism, workers in run.workers:
         rps = run.rps / workers
-        stay = residence_s(role, ttft_s=row.ttft_s, itl_s=row.itl_s, output_tokens=row.output_tokens)
         yield MeasuredPoint(
             llm=run.llm.id,
             accelerator=run.accelerator.id,
@@ -245,7 +294,7 @@ def _points(run: _Run, source: str) -> Iterator[MeasuredPoint]:
             role=role,
             input_tokens=row.input_tokens,
             output_tokens=row.output_tokens,
-            concurrency=row.concurrency if role is Role.BOTH else max(1, math.ceil(rps * stay)),
+            concurrency=row.concurrency if role is Role.BOTH else max(1, math.ceil(rps * _stay(row, role))),
             ttft_s=_rounded(row.ttft_s),
             itl_s=_rounded(row.itl_s),
             rps=_rounded(rps),
