@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Hashable, Iterable
 from typing import Final
 
-from planner.scenario.references import node_names
+from planner.scenario.references import node_count, node_names
 from planner.scenario.tree import ANY, Complaints, Entry, below
 
-__all__ = ["check_consistency"]
+__all__ = ["NODES_LIMIT", "check_consistency", "out_of_order"]
 
 _IDENTITIES: Final = (
     ("service", ("services", ANY)),
@@ -17,6 +19,13 @@ _IDENTITIES: Final = (
     ("LLM", ("llms", ANY)),
     ("quota", ("limits", "quotas", ANY)),
     ("power domain", ("limits", "power", ANY)),
+)
+NODES_LIMIT: Final = 100_000
+_BOUNDS: Final = (("min_replicas", "max_replicas"), ("min", "max"))
+_BOUNDED: Final = (
+    ("services", ANY),
+    ("services", ANY, "variants", ANY),
+    ("services", ANY, "ratio"),
 )
 
 
@@ -27,6 +36,7 @@ def check_consistency(document: Entry, complaints: Complaints) -> None:
     for service in below(document, "services", ANY):
         _check_unique(below(service, "variants", ANY), "variant", complaints)
         _check_unique(below(service, "buckets", ANY), "bucket", complaints)
+    _check_bounds(document, complaints)
     _check_nodes(document, complaints)
     _check_running_once(document, complaints)
     _check_cost_units(document, complaints)
@@ -48,9 +58,40 @@ def _where(entry: Entry) -> str:
     return f"line {entry.line}" if entry.line is not None else entry.path
 
 
+def out_of_order(entry: Entry) -> tuple[Entry, Entry] | None:
+    """The bounds of a mapping if the lower one is above the upper one."""
+    for names in _BOUNDS:
+        low, high = (entry.fields.get(name) for name in names)
+        if low is not None and high is not None and _number(low) > _number(high):
+            return low, high
+    return None
+
+
+def _number(entry: Entry) -> float:
+    """The number if there is one; NaN, which compares with nothing, if not."""
+    value = entry.value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
+
+
+def _check_bounds(document: Entry, complaints: Complaints) -> None:
+    for path in _BOUNDED:
+        for entry in below(document, *path):
+            bounds = out_of_order(entry)
+            if bounds is not None:
+                low, high = bounds
+                complaints.about(low, low.phrase(), allowed=f"at most {high.phrase()}, as {high.path} says")
+
+
 def _check_nodes(document: Entry, complaints: Complaints) -> None:
+    nodes = list(below(document, "pools", ANY, "nodes", ANY))
+    if sum(map(node_count, nodes)) > NODES_LIMIT:
+        largest = max(nodes, key=node_count)
+        complaints.about(largest, f"more than {NODES_LIMIT} nodes in all", allowed=f"at most {NODES_LIMIT}")
+        return
     seen: dict[str, Entry] = {}
-    for node in below(document, "pools", ANY, "nodes", ANY):
+    for node in nodes:
         for name in node_names(node):
             if seen.setdefault(name, node) is not node:
                 complaints.about(
@@ -76,6 +117,8 @@ def _check_cost_units(document: Entry, complaints: Complaints) -> None:
     allowed = f"relative, as {relative.path} ({_where(relative)}); one unit for all"
     for variant in below(document, "services", ANY, "variants", ANY):
         cost = variant.fields.get("cost")
+        if cost is not None and complaints.covers(cost):
+            continue
         if cost is None or cost.value is None:
             complaints.about(variant, "no cost, which means $/h from the pool's price", allowed=allowed)
         elif "usd_per_h" in cost.fields:

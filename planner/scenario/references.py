@@ -5,13 +5,14 @@ All of it works on the written-out document and not on the models, so that a wro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Final
 
 from planner.catalog import Catalog
 from planner.scenario.tree import ANY, Complaints, Entry, below
 
-__all__ = ["check_references", "node_names", "resolve_catalog_names"]
+__all__ = ["check_references", "node_count", "node_names", "resolve_catalog_names"]
 
 _ACCELERATORS: Final = (
     ("pools", ANY, "accelerator"),
@@ -28,7 +29,8 @@ _POOLS: Final = (
     ("limits", "power", ANY, "pools", ANY),
     ("fleet", "running", ANY, "pool"),
 )
-_NODES_LIMIT: Final = 100_000
+_NODES_SHOWN: Final = 1000
+_DIGITS: Final = 12
 _ALLOWED_PLACES: Final = (
     ("allow_regions", "region"),
     ("allow_clusters", "cluster"),
@@ -195,18 +197,30 @@ def _check_running_in(running: Entry, variant: Entry | None, pool: Entry, compla
     if wanted is not None and held is not None and wanted != held:
         entry = running.fields["pool"]
         complaints.about(entry, f"pool {entry.name!r} of {held}", allowed=f"a pool of {wanted}")
-    nodes = {name for node in below(pool, "nodes", ANY) for name in node_names(node)}
+    nodes = list(below(pool, "nodes", ANY))
     for entry in below(running, "details", ANY, "nodes", ANY):
-        if entry.name is not None and entry.name not in nodes:
-            complaints.unknown(entry, f"node of pool {pool.named('id')}", entry.name, nodes)
+        if entry.name is not None and not any(_stands_for(node, entry.name) for node in nodes):
+            some = islice(chain.from_iterable(map(node_names, nodes)), _NODES_SHOWN)
+            complaints.unknown(entry, f"node of pool {pool.named('id')}", entry.name, some)
 
 
-def node_names(node: Entry) -> tuple[str, ...]:
+def node_count(node: Entry) -> int:
+    """How many nodes an entry stands for; 1 if what it says is no count."""
+    count = next((entry.value for entry in below(node, "count")), 1)
+    return count if isinstance(count, int) and not isinstance(count, bool) and count > 1 else 1
+
+
+def node_names(node: Entry) -> Iterator[str]:
     """Names of the nodes that an entry stands for: ``id``, or ``id-0``, ``id-1``, ... if there are several."""
-    name, count = node.named("id"), next(below(node, "count"), None)
+    name, count = node.named("id"), node_count(node)
     if name is None:
-        return ()
-    number = count.value if count is not None else 1
-    if not isinstance(number, int) or isinstance(number, bool) or not 1 < number <= _NODES_LIMIT:
-        return (name,)
-    return tuple(f"{name}-{index}" for index in range(number))
+        return iter(())
+    return iter([name]) if count == 1 else (f"{name}-{index}" for index in range(count))
+
+
+def _stands_for(node: Entry, name: str) -> bool:
+    own, count = node.named("id"), node_count(node)
+    if own is None or count == 1:
+        return own == name
+    index = name.removeprefix(f"{own}-")
+    return index != name and index.isdecimal() and str(int(index[:_DIGITS])) == index and int(index) < count

@@ -82,9 +82,8 @@ class Place:
     @property
     def preferred(self) -> tuple[str, ...]:
         """One key for each field, the short one where there is one, in the order of the model."""
-        return tuple(
-            dict.fromkeys([*map(self.shortest, self.model.model_fields if self.model else ()), *self.fields])
-        )
+        names = dict.fromkeys([*(self.model.model_fields if self.model is not None else ()), *self.fields])
+        return tuple(self.shortest(name) for name in names)
 
     def shortest(self, name: str) -> str:
         """The key that people write for a field."""

@@ -51,7 +51,11 @@ _SERVICE: Final = Place(
     keys=_REPLICA_BOUNDS | {"traffic": "buckets"},
     fields={
         "buckets": Many(
-            Place(Bucket, keys={"rate": "arrival_rps", "input": "input_tokens", "output": "output_tokens"}),
+            Place(
+                Bucket,
+                keys={"rate": "arrival_rps", "input": "input_tokens", "output": "output_tokens"},
+                fields=dict.fromkeys(["input_tokens", "output_tokens"], Leaf(shorthands.tokens)),
+            ),
             "bucket", single="all",
         ),
         "slo": Place(

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from models.scenario import Scenario
 from planner.errors import nearest
+from planner.scenario.consistency import out_of_order
 from planner.scenario.shape import Many, Place, Shape
 from planner.scenario.shapes import SCENARIO
 from planner.scenario.tree import Complaints, Entry
@@ -59,11 +60,20 @@ def _complain(error: Error, document: Entry, complaints: Complaints) -> None:
     if error["type"] == "missing" and rest:
         _complain_missing(entry, shape, str(rest[-1]), complaints)
         return
-    # One wrong value may fail in several ways (every branch of a union); the first says enough.
-    if complaints.covers(entry):
+    if _follows_from_another(error, entry, complaints):
         return
     found, allowed, suggestion = _said(error, entry)
     complaints.about(entry, found, allowed=allowed, suggestion=suggestion)
+
+
+def _follows_from_another(error: Error, entry: Entry, complaints: Complaints) -> bool:
+    """Whether what is wrong was said already, or is wrong only because something below it is."""
+    if error["type"] == "too_short":
+        return bool(entry.items)
+    if error["type"] == "value_error" and out_of_order(entry) is not None:
+        return True
+    # A value may fail in several ways (each branch of a union), a mapping may break several rules.
+    return complaints.covers(entry) and not (error["type"] == "value_error" and entry.fields)
 
 
 def _located(document: Entry, loc: Sequence[str | int]) -> tuple[Entry, Shape, Sequence[str | int]]:
@@ -95,7 +105,7 @@ def _said(error: Error, entry: Entry) -> tuple[str, str, str | None]:
     """What was found, what is allowed, and the nearest match."""
     kind, context = str(error["type"]), error.get("ctx", {})
     if kind == "value_error":
-        return _said_by_us(str(context.get("error", error["msg"])))
+        return _said_by_us(str(context.get("error", error["msg"])), entry)
     if kind in _BOUNDS:
         key, phrase = _BOUNDS[kind]
         return entry.phrase(), f"{phrase} {_number(context[key])}", None
@@ -108,12 +118,12 @@ def _said(error: Error, entry: Entry) -> tuple[str, str, str | None]:
     return entry.phrase(), _PLAIN.get(kind, str(error["msg"])), None
 
 
-def _said_by_us(message: str) -> tuple[str, str, str | None]:
-    """A message of the models' own: ``found …; allowed: …`` or one sentence."""
+def _said_by_us(message: str, entry: Entry) -> tuple[str, str, str | None]:
+    """A message of the models' own: ``found …; allowed: …``, a request ``give …``, or what is wrong."""
+    if message.startswith(("give ", "name ")):
+        return ", ".join(entry.fields) or entry.phrase(), message, None
     found, _, allowed = message.partition("; allowed: ")
-    found, _, needed = found.removeprefix("found ").partition(", a number is needed")
-    del needed
-    return found, allowed, None
+    return found.removeprefix("found ").removesuffix(", a number is needed"), allowed, None
 
 
 def _number(value: object) -> str:
