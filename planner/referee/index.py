@@ -1,0 +1,164 @@
+"""Everything that several families look up in a solution, made once; what cannot be meant is left out.
+
+What is left out (unknown names, numbers that are none) is a violation of the family ``solution``, see ``claims.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from models.ids import CandidateId, PoolId, ServiceId
+from models.problem import PATHS, Candidate, Demand, Problem, ServingPath
+from models.scenario import Mode
+from models.solution import Borrowed, Served, Solution
+from models.variant import Role
+from models.workload import Routing
+from planner.referee.tolerance import exact
+
+__all__ = ["Index", "ShareKey", "index_of", "is_count", "is_share", "is_unlimited", "paths_of", "rate_of"]
+
+ShareKey = tuple[ServiceId, ServingPath, str | None]
+
+
+def is_count(value: object) -> bool:
+    """Whether this is a whole number that is not negative."""
+    return isinstance(value, int) and value >= 0
+
+
+def is_share(value: float) -> bool:
+    """Whether this is a finite number that is not negative; the sum of shares is judged elsewhere."""
+    return math.isfinite(value) and value >= 0
+
+
+def paths_of(candidates: Iterable[Candidate]) -> tuple[ServingPath, ...]:
+    """The paths for which there is a candidate of every role."""
+    roles = {candidate.role for candidate in candidates}
+    return tuple(path for path, needed in PATHS.items() if roles.issuperset(needed))
+
+
+def is_unlimited(problem: Problem, pool: PoolId) -> bool:
+    """Whether the accelerators of a pool do not bound the plan: unconstrained mode, and no growth by nodes."""
+    return problem.mode is Mode.UNCONSTRAINED and problem.pool[pool].growth is None
+
+
+@dataclass(frozen=True)
+class Index:
+    """A solution beside its problem, ready to be judged.
+
+    Attributes:
+        counts: replicas by candidate, only known ones and only above 0.
+        nodes_added: nodes by pool, only known ones and only above 0.
+        of_service: candidates of each service, those at zero too.
+        by_role: the same by (service, role).
+        in_pool: candidates by pool, only those with replicas.
+        served: share by (service, path, bucket or None).
+        borrowed: share of a guest by (guest, path of the host, bucket or None).
+        routed: by length: share of each bucket by candidate.
+        guests: batch demands that may borrow from a host, by host.
+    """
+
+    problem: Problem
+    solution: Solution
+    counts: dict[CandidateId, int]
+    nodes_added: dict[PoolId, int]
+    of_service: Mapping[ServiceId, tuple[Candidate, ...]]
+    by_role: Mapping[tuple[ServiceId, Role], list[Candidate]]
+    in_pool: Mapping[PoolId, list[Candidate]]
+    served: dict[ShareKey, Fraction]
+    borrowed: dict[ShareKey, Fraction]
+    routed: Mapping[CandidateId, dict[str, Fraction]]
+    guests: Mapping[ServiceId, list[Demand]]
+
+    def count(self, candidate: Candidate) -> int:
+        """Replicas of a candidate."""
+        return self.counts.get(candidate.id, 0)
+
+    def path_share(self, demand: Demand, path: ServingPath, bucket: str | None = None) -> Fraction:
+        """Share served on a path by the service's own replicas."""
+        return self.served.get((demand.service, path, bucket), Fraction(0))
+
+    def served_share(self, demand: Demand, bucket: str | None = None) -> Fraction:
+        """Share served on all paths, own and borrowed replicas together."""
+        keys = [(demand.service, path, bucket) for path in ServingPath]
+        return sum(
+            (self.served.get(key, Fraction(0)) + self.borrowed.get(key, Fraction(0)) for key in keys),
+            Fraction(0),
+        )
+
+    def load_on(self, demand: Demand, path: ServingPath) -> Fraction:
+        """Req/s of a demand that its own replicas serve on a path."""
+        return self._load(self.served, demand, path)
+
+    def borrowed_load_on(self, guest: Demand, path: ServingPath) -> Fraction:
+        """Req/s of a guest that the host's replicas serve on a path."""
+        return self._load(self.borrowed, guest, path)
+
+    def _load(self, shares: Mapping[ShareKey, Fraction], demand: Demand, path: ServingPath) -> Fraction:
+        if demand.routing is Routing.MIXED:
+            return rate_of(demand) * shares.get((demand.service, path, None), Fraction(0))
+        parts = (
+            exact(bucket.arrival_rps) * shares.get((demand.service, path, bucket.id), Fraction(0))
+            for bucket in demand.buckets
+        )
+        return sum(parts, Fraction(0))
+
+
+def rate_of(demand: Demand) -> Fraction:
+    """Req/s of a demand over all buckets, exactly."""
+    return sum((exact(bucket.arrival_rps) for bucket in demand.buckets), Fraction(0))
+
+
+def index_of(problem: Problem, solution: Solution) -> Index:
+    """Index a solution once for all families."""
+    counts = {c: n for c, n in solution.counts.items() if c in problem.candidate and is_count(n) and n > 0}
+    of_service: dict[ServiceId, list[Candidate]] = {demand.service: [] for demand in problem.demands}
+    by_role: dict[tuple[ServiceId, Role], list[Candidate]] = defaultdict(list)
+    in_pool: dict[PoolId, list[Candidate]] = defaultdict(list)
+    for candidate in problem.candidates:
+        of_service.setdefault(candidate.service, []).append(candidate)
+        by_role[candidate.service, candidate.role].append(candidate)
+        if candidate.id in counts:
+            in_pool[candidate.pool].append(candidate)
+    return Index(
+        problem=problem,
+        solution=solution,
+        counts=counts,
+        nodes_added={
+            p: m for p, m in solution.nodes_added.items() if p in problem.pool and is_count(m) and m > 0
+        },
+        of_service={service: tuple(candidates) for service, candidates in of_service.items()},
+        by_role=by_role,
+        in_pool=in_pool,
+        served=_summed(problem, solution.served),
+        borrowed=_summed(problem, solution.borrowed),
+        routed=_routed(problem, solution),
+        guests=_guests(problem),
+    )
+
+
+def _summed(problem: Problem, shares: Iterable[Served | Borrowed]) -> dict[ShareKey, Fraction]:
+    found: dict[ShareKey, Fraction] = defaultdict(Fraction)
+    for one in shares:
+        if one.service in problem.demand and is_share(one.share):
+            found[one.service, one.path, one.bucket] += exact(one.share)
+    return dict(found)
+
+
+def _routed(problem: Problem, solution: Solution) -> dict[CandidateId, dict[str, Fraction]]:
+    found: dict[CandidateId, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    for one in solution.shares:
+        if one.candidate in problem.candidate and is_share(one.share):
+            found[one.candidate][one.bucket] += exact(one.share)
+    return found
+
+
+def _guests(problem: Problem) -> dict[ServiceId, list[Demand]]:
+    found: dict[ServiceId, list[Demand]] = defaultdict(list)
+    for demand in problem.demands:
+        if demand.shares_replicas_of is not None:
+            found[demand.shares_replicas_of].append(demand)
+    return found

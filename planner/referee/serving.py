@@ -1,0 +1,106 @@
+"""The largest shares that given counts carry: for the fleet as it runs, heuristics' answers and states on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from models.ids import CandidateId, PoolId
+from models.problem import Demand, Problem
+from models.solution import Borrowed, BucketShare, Proof, Served, Solution, Status
+from models.workload import Routing
+from planner.referee.index import Index, ShareKey, index_of, paths_of
+from planner.referee.lending import lent
+from planner.referee.routing_shares import shares_by_length
+from planner.referee.traffic import limits
+
+__all__ = ["Serving", "best_service", "state_of", "state_with"]
+
+GRID: Final = 10_000
+"""Shares are whole multiples of 1/GRID, rounded down, as everywhere."""
+
+ONE: Final = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Shares in the terms of a solution."""
+
+    served: tuple[Served, ...]
+    borrowed: tuple[Borrowed, ...] = ()
+    shares: tuple[BucketShare, ...] = ()
+
+
+def state_of(problem: Problem) -> Solution:
+    """The fleet as it runs now: what is on order (ready and pending replicas), and the most that it serves.
+
+    Nothing done is thus zero changes. The status is FEASIBLE so that it can be judged like a plan; a promise that it
+    does not keep is a violation of the family ``demand``.
+    """
+    return state_with(problem, {c.id: c.on_order for c in problem.candidates if c.on_order}, solver="now")
+
+
+def state_with(
+    problem: Problem,
+    counts: Mapping[CandidateId, int],
+    *,
+    nodes_added: Mapping[PoolId, int] | None = None,
+    solver: str = "state",
+) -> Solution:
+    """A solution of these counts that serves the most they carry."""
+    serving = best_service(problem, counts)
+    return Solution(
+        status=Status.FEASIBLE,
+        counts=dict(counts),
+        nodes_added=dict(nodes_added or {}),
+        served=serving.served,
+        borrowed=serving.borrowed,
+        shares=serving.shares,
+        proof=Proof(solver=solver),
+        derived_from=problem.fingerprint,
+    )
+
+
+def best_service(problem: Problem, counts: Mapping[CandidateId, int]) -> Serving:
+    """The largest shares that keep the rows on traffic at these counts.
+
+    Mixed routing: exact, the aggregated path first. By length: the smallest share of a bucket is made as large as it
+    can be, then the load (a linear program; with token headroom and two paths on the safe side). Guests get what their
+    own replicas carry, then what hosts leave over, by priority, with equal shares inside one priority.
+    """
+    index = index_of(
+        problem, Solution(status=Status.FEASIBLE, counts=dict(counts), proof=Proof(solver="state"))
+    )
+    shares: list[BucketShare] = []
+    for demand in problem.demands:
+        if demand.routing is Routing.MIXED:
+            index.served.update(_mixed(index, demand))
+        else:
+            own, routed = shares_by_length(index, demand, GRID)
+            index.served.update(own)
+            shares += routed
+    for host in index.guests:
+        if host in problem.demand:
+            index.borrowed.update(lent(index, problem.demand[host], GRID))
+    return Serving(
+        tuple(Served(service=s, path=p, bucket=b, share=float(y)) for (s, p, b), y in index.served.items()),
+        tuple(
+            Borrowed(service=s, path=p, bucket=b, share=float(w)) for (s, p, b), w in index.borrowed.items()
+        ),
+        tuple(shares),
+    )
+
+
+def _mixed(index: Index, demand: Demand) -> Iterator[tuple[ShareKey, Fraction]]:
+    left = ONE
+    for path in paths_of(index.of_service[demand.service]):
+        bounds = (
+            limit.capacity / limit.per_share for limit in limits(index, demand, path) if limit.per_share > 0
+        )
+        share = Fraction(math.floor(min(left, *bounds, ONE) * GRID), GRID)
+        if share > 0:
+            left -= share
+            yield (demand.service, path, None), share

@@ -1,0 +1,162 @@
+"""Rows of services with routing ``mixed``: what a share of the demand takes, and what replicas carry.
+
+Every row of these families has the form ``per_share · y <= capacity`` with y the share served on one path, so the
+same limits judge a share that is claimed and give the largest one that counts carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from models.problem import PATHS, Candidate, Demand, ServingPath
+from models.variant import Role
+from models.workload import Routing, ServiceKind
+from planner.referee.index import Index, paths_of, rate_of
+from planner.referee.rows import Row
+from planner.referee.tolerance import exact
+
+__all__ = ["Limit", "demand", "headroom", "limits", "owes_absolute_headroom", "rate", "survive"]
+
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """``per_share · y <= capacity`` for the share y that is served on one path; ``step`` is one replica's part."""
+
+    family: str
+    key: tuple[str, ...]
+    per_share: Fraction
+    capacity: Fraction
+    step: Fraction
+    unit: str
+    say: str
+
+    def row(self, share: Fraction) -> Row:
+        """This limit at a share."""
+        return Row(
+            family=self.family,
+            key=self.key,
+            found=self.per_share * share,
+            allowed=self.capacity,
+            unit=self.unit,
+            say=self.say,
+            step=self.step,
+        )
+
+
+def demand(index: Index) -> Iterator[Row]:
+    """A promise is kept: Σ_p y_{s,p} + w_s = 1 per promised service (by length: per bucket).
+
+    A rate of zero owes nothing, unless absolute headroom is asked for whatever the rate.
+    """
+    for one in index.problem.demands:
+        if not index.problem.promised(one):
+            continue
+        by_length = one.routing is Routing.BY_LENGTH
+        parts = [(b.id, exact(b.arrival_rps)) for b in one.buckets] if by_length else [(None, rate_of(one))]
+        for bucket, rps in parts:
+            if rps > 0 or owes_absolute_headroom(one):
+                yield Row(
+                    family="demand",
+                    key=(one.service,) if bucket is None else (one.service, bucket),
+                    found=index.served_share(one, bucket),
+                    allowed=Fraction(1),
+                    unit="share",
+                    say=f"Service {one.service} is promised all of its demand and {{found}} of it is served.",
+                    least=True,
+                )
+
+
+def owes_absolute_headroom(demand: Demand) -> bool:
+    """Whether headroom is owed even where nothing arrives."""
+    return demand.kind is ServiceKind.ONLINE and bool(demand.headroom.burst_rps or demand.headroom.kv_tokens)
+
+
+def rate(index: Index) -> Iterator[Row]:
+    """Load stays inside what replicas are rated at: Σ_{c∈r} μ_c·n_c ≥ λ_s·y_{s,p} (batch: σ_c)."""
+    yield from _rows(index, "rate")
+
+
+def headroom(index: Index) -> Iterator[Row]:
+    """Room above the load: Σ σ_c·n_c ≥ (1+δ)·λ·y, or ≥ (λ+x)·y, or Σ K_c·n_c ≥ (κ·λ+δ)·y. None for batch."""
+    yield from _rows(index, "headroom")
+
+
+def survive(index: Index) -> Iterator[Row]:
+    """Without any one failure domain f: Σ_{c∈r, outside f} σ_c·n_c ≥ share·λ_s·y_{s,p}."""
+    yield from _rows(index, "survive")
+
+
+def _rows(index: Index, family: str) -> Iterator[Row]:
+    for one in index.problem.demands:
+        if one.routing is Routing.MIXED:
+            for path in paths_of(index.of_service[one.service]):
+                share = index.path_share(one, path)
+                yield from (limit.row(share) for limit in limits(index, one, path) if limit.family == family)
+
+
+def limits(index: Index, demand: Demand, path: ServingPath) -> Iterator[Limit]:
+    """Every limit on the share of a mixed service that its own replicas serve on a path."""
+    for role in PATHS[path]:
+        candidates = index.by_role[demand.service, role]
+        yield _rate_limit(index, demand, (path, role, candidates))
+        if demand.kind is ServiceKind.ONLINE:
+            yield from _headroom_limit(index, demand, (path, role, candidates))
+        yield from _survive_limits(index, demand, (path, role, candidates))
+
+
+Carriers = tuple[ServingPath, Role, list[Candidate]]
+
+
+def _key(demand: Demand, path: ServingPath, role: Role) -> tuple[str, ...]:
+    return (demand.service, path.value, role.value)
+
+
+def _carried(index: Index, candidates: list[Candidate], figure: str) -> tuple[Fraction, Fraction]:
+    """Σ figure_c · n_c and the smallest figure of a candidate that runs (0 where none does)."""
+    parts = [(exact(getattr(c, figure)), index.count(c)) for c in candidates if index.count(c)]
+    return sum((each * n for each, n in parts), ZERO), min((each for each, _ in parts), default=ZERO)
+
+
+def _rate_limit(index: Index, demand: Demand, carriers: Carriers) -> Limit:
+    path, role, candidates = carriers
+    figure = "surge_rps" if demand.kind is ServiceKind.BATCH else "rated_rps"
+    capacity, step = _carried(index, candidates, figure)
+    say = f"Service {demand.service} serves {{found}} req/s with role {role}, above the {{allowed}} req/s that its replicas are rated at."
+    return Limit("rate", _key(demand, path, role), rate_of(demand), capacity, step, "req/s", say)
+
+
+def _headroom_limit(index: Index, demand: Demand, carriers: Carriers) -> Iterator[Limit]:
+    path, role, candidates = carriers
+    wish, rps, key = demand.headroom, rate_of(demand), _key(demand, path, role)
+    subject = f"Service {demand.service} needs"
+    if wish.kv_tokens is not None:
+        known = [
+            c for c in candidates if c.kv_capacity_tokens is not None and c.kv_tokens_per_rps is not None
+        ]
+        kappa = max((exact(c.kv_tokens_per_rps or 0.0) for c in known), default=ZERO)
+        capacity, step = _carried(index, known, "kv_capacity_tokens")
+        say = f"{subject} {{found}} KV tokens with headroom in role {role} and its replicas have {{allowed}}."
+        yield Limit("headroom", key, kappa * rps + exact(wish.kv_tokens), capacity, step, "token", say)
+        return
+    capacity, step = _carried(index, candidates, "surge_rps")
+    say = f"{subject} {{found}} req/s with headroom in role {role} and its replicas carry {{allowed}} req/s."
+    if wish.relative is not None:
+        yield Limit("headroom", key, (1 + exact(wish.relative)) * rps, capacity, step, "req/s", say)
+    elif wish.burst_rps is not None:
+        yield Limit("headroom", key, rps + exact(wish.burst_rps), capacity, step, "req/s", say)
+
+
+def _survive_limits(index: Index, demand: Demand, carriers: Carriers) -> Iterator[Limit]:
+    path, role, candidates = carriers
+    if demand.survive is None:
+        return
+    for domain in demand.survive.failure_domains:
+        outside = [c for c in candidates if index.problem.pool[c.pool].failure_domain != domain]
+        capacity, step = _carried(index, outside, "surge_rps")
+        say = f"Without {domain}, service {demand.service} needs {{found}} req/s in role {role} and has {{allowed}} req/s."
+        per_share = exact(demand.survive.share) * rate_of(demand)
+        yield Limit("survive", (*_key(demand, path, role), domain), per_share, capacity, step, "req/s", say)
