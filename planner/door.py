@@ -1,0 +1,73 @@
+"""What ``import planner`` offers: the verbs, taking a scenario, a problem or the path of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+
+from models.explanation import Explanation
+from models.problem import Problem
+from models.report import Report
+from models.scenario import Scenario
+from models.solution import Solution
+from planner.optimization.protocol import SolveOptions
+from planner.planning import known_catalog, plan_problem, plan_scenario, sized, solve_with
+
+__all__ = ["Question", "explain", "load_scenario", "plan", "solve"]
+
+Question = Scenario | Problem | str | PathLike[str]
+"""What can be planned: a scenario, a sized problem, or the path of a scenario file."""
+
+
+def load_scenario(path: str | PathLike[str], *, overrides: Iterable[str] = ()) -> Scenario:
+    """Read a scenario file.
+
+    Args:
+        path: the YAML file.
+        overrides: changes as ``path=value``, e.g. ``limits.spend_usd_per_h=40``.
+
+    Raises:
+        ConfigurationError: the file or an override is wrong; lists every finding.
+    """
+    from planner.scenario import load_scenario as load
+
+    return load(path, overrides=overrides, catalog=known_catalog())
+
+
+def plan(question: Question, *, solver: str = "auto", options: SolveOptions | None = None) -> Report:
+    """Plan: the answer, its proof, what stands beside it, and why it is so.
+
+    Raises:
+        ConfigurationError: the question is wrong, or there is no such solver.
+        InternalError: a plan of ours fails the referee.
+    """
+    if isinstance(question, Problem):
+        return plan_problem(question, solver=solver, options=options)
+    scenario = question if isinstance(question, Scenario) else load_scenario(question)
+    return plan_scenario(scenario, solver=solver, options=options)
+
+
+def solve(question: Question, *, solver: str = "auto", options: SolveOptions | None = None) -> Solution:
+    """The solution alone, without baselines and reasons.
+
+    Raises:
+        ConfigurationError: the question is wrong, or there is no such solver.
+        InternalError: a plan of ours fails the referee.
+    """
+    return solve_with(_problem(question), solver=solver, options=options).solution
+
+
+def explain(question: Question, solution: Solution) -> Explanation:
+    """Why a solution is as it is: limits that bind, candidates that are out, and what to relax if there is no plan."""
+    from planner.optimization import explain as reasons
+    from planner.referee import assess
+
+    problem = _problem(question)
+    return reasons(problem, solution, assess(problem, solution) if solution.has_plan else None)
+
+
+def _problem(question: Question) -> Problem:
+    if isinstance(question, Problem):
+        return question
+    scenario = question if isinstance(question, Scenario) else load_scenario(question)
+    return sized(scenario)

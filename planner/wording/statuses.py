@@ -1,0 +1,76 @@
+"""What a status means, in one sentence; levels and phases as phrases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from models.report import Assessment, Comparison
+from models.solution import Level, Status
+from planner.wording.numbers import number, percent, quantity
+
+__all__ = ["headline", "level_figures", "seconds_sentence"]
+
+
+def headline(answer: Comparison, *, proves: bool = True) -> str:
+    """One sentence on an answer.
+
+    Args:
+        answer: what is shown.
+        proves: whether its solver bounds what it finds; False for a heuristic.
+    """
+    assessment = answer.assessment
+    match answer.solution.status:
+        case Status.INFEASIBLE:
+            return "No plan keeps every promise."
+        case Status.TIMED_OUT:
+            return "No plan was found in the time given. There may be one: allow more time."
+        case Status.FAILED:
+            return "The solver failed; it gave no plan."
+        case Status.OPTIMAL | Status.FEASIBLE if assessment is None:
+            return "There is a plan, and nobody judged it."
+        case Status.OPTIMAL:
+            return f"{_service(assessment)}; no plan is better in the order {_order(answer.solution.proof.levels)}."
+        case Status.FEASIBLE:
+            return f"{_service(assessment)}. {_doubt(answer.solution.proof.levels, proves=proves)}"
+
+
+def level_figures(level: Level) -> tuple[str, str, str]:
+    """Value, proven bound and the distance of the two."""
+    bound = "unknown" if level.bound is None else quantity(level.bound, level.unit)
+    return quantity(level.value, level.unit), bound, _gap(level)
+
+
+def seconds_sentence(seconds: Mapping[str, float]) -> str:
+    """Wall time by phase: ``0.41 s: size 0.02, formulate 0.01, solve 0.36, check 0.02``."""
+    parts = ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())
+    return f"{sum(seconds.values()):.2f} s: {parts}"
+
+
+def _service(assessment: Assessment) -> str:
+    if assessment.unserved_rps == 0:
+        return "All demand is served"
+    worst = percent(assessment.unserved_share_worst)
+    return f"{number(assessment.unserved_rps)} req/s stay unserved (up to {worst} of a service)"
+
+
+def _order(levels: Sequence[Level]) -> str:
+    return ", ".join(level.name for level in levels) or "asked for"
+
+
+def _doubt(levels: Sequence[Level], *, proves: bool) -> str:
+    if not proves:
+        return "A heuristic found it; nothing is proven."
+    open_levels = [level for level in levels if level.gap is None or level.gap > 0]
+    if not open_levels:
+        return "The proof that no plan is better was not finished."
+    first = open_levels[0]
+    known = (
+        "no bound is known" if first.gap is None else f"the best there can be is at most {_gap(first)} lower"
+    )
+    return f"The proof was not finished: in {first.name}, {known}."
+
+
+def _gap(level: Level) -> str:
+    if level.gap is None:
+        return "unknown"
+    return percent(level.gap) if level.value else quantity(level.gap, level.unit)

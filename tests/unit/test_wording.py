@@ -1,0 +1,252 @@
+"""Reasons, limits and figures as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.explanation import BindingRow, Conflict, Fact, Reason, Relaxation
+from models.report import Comparison
+from models.solution import Level, Proof, Status
+from planner.wording import (
+    binding_sentence,
+    conflict_sentence,
+    family_phrase,
+    gpu_label,
+    headline,
+    level_figures,
+    limit_phrase,
+    money,
+    now_and_planned,
+    number,
+    number_up,
+    percent,
+    quantity,
+    quantity_up,
+    reason_sentence,
+    relaxation_sentence,
+    seconds_sentence,
+    used_of,
+)
+from tests.builders import a_pool, a_problem, a_solution
+from tests.reports import an_assessment
+
+FAMILIES = (
+    "demand", "rate", "headroom", "gpus", "nodes", "placement", "incumbents", "quota", "power", "spend", "bounds",
+    "safe_scale_in", "survive", "ratio", "change",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (None, "?"), (3.0, "3"), (0.05, "0.05"), (0.123456, "0.1235"), (1234567.8, "1,234,568"), (-2.5, "-2.5"),
+     (99999.5, "100,000")],
+)  # fmt: skip
+def test_a_number(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(46.2, "46.2"), (46.2301, "46.24"), (0.1 + 0.2, "0.3"), (2.0, "2"), (33612.3, "33,613")]
+)
+def test_a_number_that_must_suffice_is_rounded_up(value: float, text: str) -> None:
+    assert number_up(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0 %"), (0.123, "12 %"), (0.0001, "0.01 %"), (0.00001, "< 0.01 %"), (1.18, "118 %"), (1, "100 %"), (None, "?"),
+     (0.9999, "100 %")],
+)  # fmt: skip
+def test_a_share_in_percent(share: float | None, text: str) -> None:
+    assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0.00"), (12.5, "12.50"), (1234.5, "1,234.50"), (123456.7, "123,457"), (0.0423, "0.042"), (None, "?")],
+)
+def test_money(value: float | None, text: str) -> None:
+    assert money(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(700, "W", "700 W"), (46_200, "W", "46.2 kW"), (1, "GPU", "1 GPU"), (2, "GPU", "2 GPUs"), (0.5, "share", "50 %"),
+     (3.2, "req/s", "3.2 req/s"), (7, "", "7"), (None, "W", "?"), (80 * 2**30, "B", "80 GiB")],
+)  # fmt: skip
+def test_a_quantity(value: float | None, unit: str, text: str) -> None:
+    assert quantity(value, unit) == text
+
+
+def test_a_quantity_that_must_suffice_is_rounded_up_in_its_larger_unit() -> None:
+    assert quantity_up(46_231, "W") == "46.24 kW"
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "unit", "text"),
+    [(40, 40, "GPU", "40 of 40 GPUs"), (39_800, 40_000, "W", "39.8 of 40 kW"), (500, 40_000, "W", "500 W of 40 kW"),
+     (1, 3, "node", "1 node of 3 nodes"), (2, 3, "", "2 of 3")],
+)  # fmt: skip
+def test_the_use_of_a_limit_names_the_unit_once(used: float, limit: float, unit: str, text: str) -> None:
+    assert used_of(used, limit, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("current", "pending", "planned", "text"), [(3, 0, 5, "3 → 5"), (3, 1, 2, "3+1 → 2"), (3, 0, 3, "3"), (0, 2, 2, "0+2 → 2")]
+)
+def test_now_and_planned(current: int, pending: int, planned: int, text: str) -> None:
+    assert now_and_planned(current, pending, planned) == text
+
+
+def test_a_layout_of_gpus() -> None:
+    assert gpu_label(5, "TP8") == "5 × TP8"
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_has_a_sentence_even_without_facts(reason: Reason) -> None:
+    sentence = reason_sentence(reason, {})
+    assert sentence
+    assert "{" not in sentence
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_no_fact_is_lost(reason: Reason) -> None:
+    assert "surprise 17 s" in reason_sentence(reason, {"surprise_s": 17.0})
+
+
+@pytest.mark.parametrize(
+    ("reason", "facts", "sentence"),
+    [
+        (Reason.NO_POOL_WITH_ACCELERATOR, {"accelerator": "L4"}, "no pool has the accelerator L4"),
+        (Reason.WEIGHTS_DO_NOT_FIT,
+         {"weight_bytes_per_accelerator": 35 * 2**30, "memory_bytes": 24 * 2**30},
+         "the weights need 35 GiB of the 24 GiB that each GPU has, and the cache its own"),
+        (Reason.CONTEXT_TOO_LONG, {"needed_tokens": 9000, "max_context_tokens": 8192},
+         "a request has 9,000 tokens and the LLM takes at most 8,192 tokens"),
+        (Reason.SLO_NOT_MET, {"best_ttft_s": 0.95, "target_ttft_s": 0.8},
+         "TTFT is 0.95 s at best, promised are 0.8 s"),
+        (Reason.UNKNOWN_PRICE, {"accelerator": None}, "its price is not known"),
+    ],
+)  # fmt: skip
+def test_a_reason_with_its_facts(reason: Reason, facts: dict[str, Fact], sentence: str) -> None:
+    assert reason_sentence(reason, facts) == sentence
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_has_phrases(family: str) -> None:
+    assert not family_phrase(family).startswith("the limits of family")
+    assert limit_phrase(family, ("one", "two"))
+    assert limit_phrase(family, ())
+
+
+@pytest.mark.parametrize(
+    ("family", "key", "phrase"),
+    [
+        ("gpus", ("eu-west",), "the GPUs of pool eu-west"),
+        ("placement", ("eu-west", "4"), "room on single nodes of eu-west for pods of 4 GPUs"),
+        ("placement", ("eu-west", "rack-1", "8"), "room on single nodes of eu-west / rack-1 for pods of 8 GPUs"),
+        ("survive", ("chat", "aggregated", "both", "zone-a"),
+         "the promise that chat / aggregated / both survives the loss of zone-a"),
+        ("spend", (), "the budget"),
+        ("carbon", ("hall-1",), "carbon hall-1"),
+    ],
+)  # fmt: skip
+def test_a_limit_as_a_phrase(family: str, key: tuple[str, ...], phrase: str) -> None:
+    assert limit_phrase(family, key) == phrase
+
+
+def test_a_limit_that_binds() -> None:
+    row = BindingRow(family="power", key=("hall-1",), used=39_800, limit=40_000, unit="W")
+    assert binding_sentence(row) == "The power cap of hall-1: 39.8 of 40 kW are used."
+
+
+@pytest.mark.parametrize(
+    ("families", "sentence"),
+    [
+        (("demand", "power"),
+         "The promise to serve all demand and the power caps cannot all hold; without any one of them the rest can."),
+        (("bounds",), "The bounds on replicas cannot be kept, whatever else is given up."),
+    ],
+)  # fmt: skip
+def test_a_conflict(families: tuple[str, ...], sentence: str) -> None:
+    assert conflict_sentence(Conflict(families=families)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("family", "key", "limit", "needed", "unit", "sentence"),
+    [
+        ("power", ("hall-1",), 40_000, 46_200, "W", "Raise the power cap of hall-1 from 40 kW to 46.2 kW."),
+        ("gpus", ("eu-west",), 16, 18, "GPU", "2 more H100 in eu-west."),
+        ("nodes", ("eu-west",), 1, 3, "node", "Allow 3 nodes instead of 1 to be added to pool eu-west."),
+        ("spend", (), 40, 51.234, "$/h", "Raise the budget from 40 $/h to 51.24 $/h."),
+        ("demand", ("chat",), 10, 8.1239, "req/s", "Promise 8.123 instead of 10 req/s for chat."),
+        ("change", (), 2, 5, "change", "Allow 5 changes instead of 2 in all."),
+        ("quota", ("team-a",), 8, 12, "GPU", "Raise quota team-a from 8 GPUs to 12 GPUs."),
+        ("bounds", ("chat",), 4, 2, "replica",
+         "Lower the bounds on replicas of chat from 4 replicas to 2 replicas."),
+    ],
+)  # fmt: skip
+def test_a_relaxation_in_the_terms_of_the_user(  # noqa: PLR0913, PLR0917 - a table of cases
+    family: str, key: tuple[str, ...], limit: float, needed: float, unit: str, sentence: str
+) -> None:
+    relaxation = Relaxation(family=family, key=key, limit=limit, needed=needed, unit=unit, verified=True)
+    problem = a_problem(pools=[a_pool("east"), a_pool("eu-west")])
+    assert relaxation_sentence(relaxation, problem) == sentence
+
+
+def test_a_relaxation_that_nobody_verified_says_so() -> None:
+    relaxation = Relaxation(family="spend", key=(), limit=1, needed=2, unit="$/h", verified=False)
+    assert relaxation_sentence(relaxation, a_problem()).endswith("(an estimate; no plan with it was verified).")
+
+
+def answer(status: Status, *levels: Level, judged: bool = True, unserved_rps: float = 0.0) -> Comparison:
+    problem = a_problem()
+    solution = a_solution(problem, {}, status=status, proof=Proof(solver="test", levels=levels))
+    figures = an_assessment(problem, {}, unserved_rps=unserved_rps, unserved_share_worst=unserved_rps / 10)
+    return Comparison(name="test", solution=solution, assessment=figures if judged else None)
+
+
+OPEN = Level(name="cost", value=100, bound=98.7, gap=0.013, unit="$/h")
+
+
+@pytest.mark.parametrize(
+    ("comparison", "sentence"),
+    [
+        (answer(Status.INFEASIBLE, judged=False), "No plan keeps every promise."),
+        (answer(Status.TIMED_OUT, judged=False),
+         "No plan was found in the time given. There may be one: allow more time."),
+        (answer(Status.FAILED, judged=False), "The solver failed; it gave no plan."),
+        (answer(Status.OPTIMAL, OPEN.but(gap=0.0)), "All demand is served; no plan is better in the order cost."),
+        (answer(Status.FEASIBLE, OPEN, unserved_rps=2.5),
+         "2.5 req/s stay unserved (up to 25 % of a service). "
+         "The proof was not finished: in cost, the best there can be is at most 1.3 % lower."),
+        (answer(Status.FEASIBLE, OPEN.but(bound=None, gap=None)),
+         "All demand is served. The proof was not finished: in cost, no bound is known."),
+        (answer(Status.FEASIBLE), "All demand is served. The proof that no plan is better was not finished."),
+        (answer(Status.OPTIMAL, judged=False), "There is a plan, and nobody judged it."),
+    ],
+)  # fmt: skip
+def test_a_status_in_one_sentence(comparison: Comparison, sentence: str) -> None:
+    assert headline(comparison) == sentence
+
+
+def test_a_heuristic_proves_nothing() -> None:
+    assert headline(answer(Status.FEASIBLE), proves=False) == (
+        "All demand is served. A heuristic found it; nothing is proven."
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "figures"),
+    [
+        (OPEN, ("100 $/h", "98.7 $/h", "1.3 %")),
+        (OPEN.but(bound=None, gap=None), ("100 $/h", "unknown", "unknown")),
+        (OPEN.but(value=0, bound=0, gap=0), ("0 $/h", "0 $/h", "0 $/h")),
+    ],
+)
+def test_a_level_in_figures(level: Level, figures: tuple[str, str, str]) -> None:
+    assert level_figures(level) == figures
+
+
+def test_seconds_by_phase() -> None:
+    assert seconds_sentence({"size": 0.02, "solve": 0.31}) == "0.33 s: size 0.02, solve 0.31"
