@@ -1,0 +1,67 @@
+"""The commands and their names; what they do is in ``planner.cli.commands``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from planner import __version__
+from planner.cli.commands import knowledge, planning
+from planner.cli.edge import takes
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="fleetplan",
+    help="How many replicas of which variant run on which GPUs, how good that is proven to be, and why.",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+catalog = typer.Typer(help="Accelerators, LLMs and profiles that are known.", no_args_is_help=True)
+importing = typer.Typer(help="Turn files of other tools into ours.", no_args_is_help=True)
+
+app.command("plan")(takes(planning.PlanOptions)(planning.plan))
+app.command("explain")(takes(planning.ExplainOptions)(planning.explain))
+app.command("check")(takes(planning.CheckOptions)(planning.check))
+app.add_typer(catalog, name="catalog")
+catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))
+catalog.command("show")(takes(knowledge.ShowOptions)(knowledge.catalog_show))
+app.command("schema")(takes(knowledge.SchemaOptions)(knowledge.schema))
+app.command("plugins")(takes(knowledge.PluginOptions)(knowledge.plugins))
+app.add_typer(importing, name="import")
+importing.command("aiconfigurator")(takes(knowledge.ImportOptions)(knowledge.import_aiconfigurator))
+
+
+@importing.callback()
+def _importing() -> None:
+    """Keep ``import`` a group though it has one format so far."""
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fleetplan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end."),
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A terminal that cannot write × shall show something else, not end the program.
+            stream.reconfigure(errors="replace")
+    app()

@@ -1,0 +1,186 @@
+"""``catalog``, ``schema``, ``plugins`` and ``import``: what is known, what may be written, what is installed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+import typer
+
+from planner.cli.edge import Common, ExitCode
+from planner.cli.terminal import note, out_console
+from planner.errors import CatalogError, Finding, nearest
+
+if TYPE_CHECKING:
+    from planner.catalog import Catalog
+
+__all__ = [
+    "ImportOptions",
+    "ListOptions",
+    "Part",
+    "PluginOptions",
+    "SchemaOptions",
+    "ShowOptions",
+    "catalog_list",
+    "catalog_show",
+    "import_aiconfigurator",
+    "plugins",
+    "schema",
+]
+
+
+class _Sources(TypedDict):
+    sources: Mapping[str, str]
+    meanings: Mapping[str, str]
+
+
+class Part(StrEnum):
+    """Parts of the catalog."""
+
+    ACCELERATORS = "accelerators"
+    LLMS = "llms"
+    PROFILES = "profiles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(Common):
+    """Options of ``catalog list``."""
+
+    part: Annotated[Part | None, typer.Argument(help="One part; default: all.", show_default=False)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(Common):
+    """Options of ``catalog show``."""
+
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="An accelerator, LLM or profile, by any name.", show_default=False
+        ),
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaOptions(Common):
+    """Options of ``schema``."""
+
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="E.g. scenario.", show_default=False)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginOptions(Common):
+    """Options of ``plugins``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions(Common):
+    """Options of ``import aiconfigurator``."""
+
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", help="Measured tables (CSV).", show_default=False)
+    ]
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="PROFILE", help="Profile table to write (CSV).", show_default=False
+        ),
+    ]
+    source: Annotated[str, typer.Option(help="Source code that each row shall carry.")] = "P1"
+
+
+def catalog_list(options: ListOptions) -> ExitCode:
+    """List accelerators, LLMs and profiles that are known."""
+    from planner.cli.screen.catalog import show_accelerators, show_llms, show_profiles
+
+    shows = {Part.ACCELERATORS: show_accelerators, Part.LLMS: show_llms, Part.PROFILES: show_profiles}
+    catalog, console = _catalog(), out_console()
+    for part, show in shows.items():
+        if options.part in {None, part}:
+            show(console, catalog)
+    return ExitCode.DONE
+
+
+def catalog_show(options: ShowOptions) -> ExitCode:
+    """Show one entry: every figure with its unit and its source."""
+    from planner.catalog.catalog import names_of
+    from planner.cli.screen.catalog import show_entry, show_profile
+
+    catalog, console, wanted = _catalog(), out_console(), options.name.casefold()
+    accelerators, llms = names_of(catalog.accelerators), names_of(catalog.llms)
+    if wanted in accelerators:
+        accelerator = catalog.accelerators[accelerators[wanted]]
+        show_entry(console, accelerator, **_sources(catalog, f"accelerators/{accelerator.id}"))
+    elif wanted in llms:
+        llm = catalog.llms[llms[wanted]]
+        show_entry(console, llm, **_sources(catalog, f"llms/{llm.id}"))
+    elif options.name in catalog.profiles:
+        show_profile(console, options.name, catalog.profiles[options.name])
+    else:
+        close = nearest(options.name, [*accelerators, *llms, *catalog.profiles])
+        suggestion = None if close is None else accelerators.get(close) or llms.get(close) or close
+        allowed = "a name that 'fleetplan catalog list' shows"
+        raise CatalogError.from_findings([Finding("", None, "NAME", repr(options.name), allowed, suggestion)])
+    return ExitCode.DONE
+
+
+def schema(options: SchemaOptions) -> ExitCode:
+    """Print the JSON schema of a kind of document."""
+    from planner.scenario import schema as schema_of
+
+    sys.stdout.write(json.dumps(schema_of(options.kind), indent=2, sort_keys=True) + "\n")
+    return ExitCode.DONE
+
+
+def plugins(options: PluginOptions) -> ExitCode:
+    """List what can be chosen by name, and where it is from."""
+    from planner.cli.screen.layout import Column, table
+    from planner.optimization import SOLVERS
+
+    del options
+    made = table([Column(header, right=False) for header in ("kind", "name", "from", "loads")])
+    for plugin in SOLVERS.plugins():
+        made.add_row(SOLVERS.kind, plugin.name, plugin.source, plugin.target)
+    out_console().print(made)
+    return ExitCode.DONE
+
+
+def import_aiconfigurator(options: ImportOptions) -> ExitCode:
+    """Turn AIConfigurator's measured tables into a profile table."""
+    from planner.cli.files import check_target, written_at_once
+    from planner.importers.aiconfigurator import import_aiconfigurator as read
+    from planner.performance.profile import write_profile
+
+    check_target(options.output)
+    catalog = _catalog()
+    imported = [read(path, catalog, source=options.source) for path in options.paths]
+    points = [point for table in imported for point in table.points]
+    with written_at_once(options.output) as temporary:
+        write_profile(points, temporary)
+    for path, table in zip(options.paths, imported, strict=True):
+        left_out = ", ".join(f"{count} {reason}".replace("_", " ") for reason, count in table.skipped.items())
+        note(f"{path}: {len(table.points)} points" + (f"; rows left out: {left_out}" if left_out else ""))
+    out_console().print(f"{len(points)} points written to {options.output}")
+    return ExitCode.DONE
+
+
+def _catalog() -> Catalog:
+    from planner.planning import known_catalog
+
+    return known_catalog()
+
+
+def _sources(catalog: Catalog, key: str) -> _Sources:
+    """Codes of the figures of an entry, and what codes stand for."""
+    from planner.catalog import source_descriptions
+    from planner.settings import load_settings
+
+    return {
+        "sources": catalog.sources.get(key, {}),
+        "meanings": source_descriptions(load_settings().catalog_dir),
+    }

@@ -1,0 +1,58 @@
+"""Answers side by side: what stays unserved beside what it costs, always."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.table import Table
+from rich.text import Text
+
+from models.problem import CostUnit, Problem
+from models.report import Assessment, Comparison
+from models.solution import Status
+from planner.cli.screen.layout import Column, table
+from planner.wording import money, number, percent
+
+__all__ = ["answer_name", "comparison_table"]
+
+
+def comparison_table(problem: Problem, rows: Iterable[tuple[str, Comparison]]) -> Table:
+    """One line per named answer."""
+    cost = "$/h" if problem.cost_unit is CostUnit.USD_PER_H else "cost"
+    headers = ("unserved\nreq/s", "worst\nservice", cost, "W", "changes", "broken\nrules")
+    made = table([Column("answer", right=False), *(Column(header) for header in headers)])
+    for index, (name, comparison) in enumerate(rows):
+        style = "bold" if index == 0 else ""
+        made.add_row(Text(name, style=style), *_figures(comparison, style))
+    return made
+
+
+def answer_name(comparison: Comparison, *, heuristic: bool, scarce: bool) -> str:
+    """What an answer is called beside others."""
+    solver = comparison.solution.proof.solver
+    if heuristic or comparison.assessment is None:
+        return solver
+    if scarce:
+        return f"best under scarcity ({solver})"
+    best = "optimum" if comparison.solution.status is Status.OPTIMAL else "best found"
+    return f"{best} ({solver})"
+
+
+def _figures(comparison: Comparison, style: str) -> list[Text]:
+    assessment = comparison.assessment
+    if assessment is None:
+        return [Text("no plan", style="dim"), *[Text("–", style="dim")] * 5]
+    bad = "red" if assessment.unserved_rps > 0 else style
+    broken = len(assessment.violations)
+    return [
+        Text(number(assessment.unserved_rps), style=bad),
+        Text(percent(assessment.unserved_share_worst), style=bad),
+        Text(money(assessment.cost), style=style),
+        Text(_watts(assessment), style=style),
+        Text(str(assessment.changes), style=style),
+        Text(str(broken), style="red" if broken else style),
+    ]
+
+
+def _watts(assessment: Assessment) -> str:
+    return "?" if assessment.power_w is None else f"{assessment.power_w:,.0f}"

@@ -1,0 +1,82 @@
+"""What every screen is made of: sections, sentences, and tables that fold names and never cut them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["Column", "PipeConsole", "bullets", "panel", "section", "table"]
+
+_FRAME: Final = 4
+
+
+class PipeConsole(Console):
+    """A console that leaves it to the edge of the program what a broken pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error go on; rich would end the process."""
+        raise  # noqa: PLE0704 - rich calls this while it handles the error
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: figures stand right, names left."""
+
+    header: str
+    right: bool = True
+
+
+def table(columns: Sequence[Column]) -> Table:
+    """A table without frame, a line below its header; a cell that is too long goes on in the next line."""
+    made = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False
+    )
+    for column in columns:
+        made.add_column(
+            column.header, justify="right" if column.right else "left", overflow="fold", no_wrap=column.right
+        )
+    return made
+
+
+def section(console: Console, title: str, *, style: str = "bold") -> None:
+    """An empty line and a title."""
+    console.print()
+    console.print(Text(title, style=style))
+
+
+def bullets(console: Console, sentences: Iterable[str], *, style: str = "") -> None:
+    """Sentences below one another; one that goes on in the next line is indented."""
+    for sentence in sentences:
+        console.print(Text(_bullet(sentence, console.width), style=style), soft_wrap=True)
+
+
+def panel(console: Console, title: str, sentences: Iterable[str], *, style: str) -> None:
+    """Sentences that must not be overlooked: in a frame on a terminal, below a title elsewhere."""
+    if not console.is_terminal:
+        section(console, title)
+        bullets(console, sentences)
+        return
+    body = "\n".join(_bullet(sentence, console.width - _FRAME) for sentence in sentences)
+    console.print()
+    console.print(
+        Panel(Text(body), title=Text(title, style=f"bold {style}"), title_align="left", border_style=style)
+    )
+
+
+def _bullet(sentence: str, width: int) -> str:
+    return textwrap.fill(
+        sentence,
+        width,
+        initial_indent="- ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,157 @@
+"""The screen of ``plan``: the answer and its proof, what stands beside it, and what limits it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from models.report import Assessment, Comparison, Report
+from models.solution import Status
+from planner.cli.screen.comparison_table import answer_name, comparison_table
+from planner.cli.screen.layout import Column, bullets, panel, section, table
+from planner.cli.screen.plan_table import PlanView, plan_table
+from planner.planning import HEURISTICS
+from planner.wording import (
+    binding_sentence,
+    conflict_sentence,
+    headline,
+    level_figures,
+    percent,
+    quantity,
+    relaxation_sentence,
+    seconds_sentence,
+)
+
+__all__ = ["SHOWN_SERVICES", "show_report"]
+
+SHOWN_SERVICES: Final = 40
+"""Services that a terminal shows unless all are asked for."""
+
+_STYLES: Final = {
+    Status.OPTIMAL: "bold green",
+    Status.FEASIBLE: "bold yellow",
+    Status.INFEASIBLE: "bold red",
+    Status.TIMED_OUT: "bold red",
+    Status.FAILED: "bold red",
+}
+_NOTES: Final = 20
+
+
+def show_report(console: Console, report: Report, *, every_service: bool) -> None:
+    """Print a report.
+
+    Args:
+        console: where.
+        report: what.
+        every_service: do not stop after :data:`SHOWN_SERVICES` of them.
+    """
+    _show_head(console, report.answer, report.problem.name)
+    if report.answer.solution.proof.levels:
+        console.print()
+    console.print(Text(seconds_sentence(report.seconds), style="dim"))
+    if report.answer.solution.status is Status.INFEASIBLE:
+        _show_conflict(console, report)
+    shown = report.best_effort or report.answer
+    if report.best_effort is not None:
+        section(console, "The best plan if demand may stay unserved", style="bold yellow")
+        _show_head(console, report.best_effort, "under scarcity")
+    if shown.assessment is not None:
+        view = PlanView(report.problem, shown.solution, shown.assessment)
+        _show_plan(console, view, every_service=every_service)
+    _show_beside(console, report, shown)
+    _show_binding(console, report)
+    if shown.assessment is not None:
+        _show_violations(console, shown.assessment)
+        _show_overloads(console, shown.assessment)
+
+
+def _show_head(console: Console, answer: Comparison, name: str) -> None:
+    status = answer.solution.status
+    console.print(Text.assemble((str(status), _STYLES[status]), "  ", (name, "bold")))
+    console.print(headline(answer, proves=answer.name not in HEURISTICS))
+    levels = answer.solution.proof.levels
+    if levels:
+        made = table([Column("level", right=False), Column("value"), Column("proven bound"), Column("gap")])
+        for level in levels:
+            made.add_row(level.name, *level_figures(level))
+        console.print()
+        console.print(made)
+    for note in answer.solution.proof.notes:
+        console.print(Text(note, style="dim"))
+
+
+def _show_conflict(console: Console, report: Report) -> None:
+    explanation = report.explanation
+    if explanation.conflict is not None:
+        panel(console, "What conflicts", [conflict_sentence(explanation.conflict)], style="red")
+    if explanation.relaxations:
+        sentences = [relaxation_sentence(each, report.problem) for each in explanation.relaxations]
+        panel(console, "Any one of these makes every promise hold", sentences, style="yellow")
+
+
+def _show_plan(console: Console, view: PlanView, *, every_service: bool) -> None:
+    most = None if every_service else SHOWN_SERVICES
+    console.print()
+    console.print(plan_table(view, most=most))
+    hidden = len(view.services) - SHOWN_SERVICES
+    if most is not None and hidden > 0:
+        console.print(Text(f"... and {hidden} more services; --all shows them", style="dim"))
+    added = {pool: count for pool, count in view.assessment.nodes_added.items() if count}
+    for pool, count in added.items():
+        growth = view.problem.pool[pool].growth
+        gpus = f" ({count * growth.gpus_per_node} GPUs)" if growth is not None else ""
+        console.print(Text(f"Nodes to add: {quantity(count, 'node')} in {pool}{gpus}", style="bold"))
+    if view.assessment.switching_cost > 0:
+        cost = quantity(view.assessment.switching_cost, "$/h" if view.in_dollars else "")
+        console.print(Text(f"The cost holds {cost} for starts, spread over the horizon."))
+
+
+def _show_beside(console: Console, report: Report, shown: Comparison) -> None:
+    if not report.beside:
+        return
+    scarce = report.best_effort is not None
+    name = answer_name(shown, heuristic=shown.name in HEURISTICS, scarce=scarce)
+    rows = [(name, shown), *((_beside_name(report, each), each) for each in report.beside)]
+    console.print()
+    console.print(comparison_table(report.problem, rows))
+    if any(_answers_another(report, each) for each in report.beside):
+        console.print(Text("* answers another problem: its own demand and limits", style="dim"))
+
+
+def _beside_name(report: Report, each: Comparison) -> str:
+    return f"{each.name} *" if _answers_another(report, each) else each.name
+
+
+def _answers_another(report: Report, each: Comparison) -> bool:
+    ours = {"", report.answer.solution.derived_from, report.problem.fingerprint}
+    if report.best_effort is not None:
+        ours.add(report.best_effort.solution.derived_from)
+    return each.solution.derived_from not in ours
+
+
+def _show_binding(console: Console, report: Report) -> None:
+    if report.explanation.binding:
+        section(console, "Limits that bind")
+        bullets(console, [binding_sentence(row) for row in report.explanation.binding])
+
+
+def _show_violations(console: Console, assessment: Assessment) -> None:
+    if assessment.violations:
+        section(console, "Rules that this plan breaks", style="bold red")
+        bullets(console, [violation.text for violation in assessment.violations], style="red")
+
+
+def _show_overloads(console: Console, assessment: Assessment) -> None:
+    overloads = assessment.overloads_when_equalized
+    if not overloads:
+        return
+    section(console, "Note: if the scheduler equalizes saturation instead of splitting by rated capacity")
+    sentences = [
+        f"{each.candidate} would carry {percent(each.saturating_load_share)} of what it is rated for."
+        for each in overloads[:_NOTES]
+    ]
+    if len(overloads) > _NOTES:
+        sentences.append(f"... and {len(overloads) - _NOTES} more.")
+    bullets(console, sentences)

@@ -1,0 +1,95 @@
+"""Two consoles: answers on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from planner.optimization.protocol import Progress, ProgressEvent
+
+__all__ = ["complain", "console_on", "err_console", "note", "out_console", "shown_progress", "use_color"]
+
+_WIDE: Final = 10_000
+_COLOR: ContextVar[bool | None] = ContextVar("color", default=None)
+
+
+def use_color(wanted: bool | None) -> None:
+    """Colors always, never, or (None) on a terminal unless the variable NO_COLOR is set."""
+    _COLOR.set(wanted)
+
+
+def out_console() -> Console:
+    """Where answers go."""
+    return console_on(sys.stdout)
+
+
+def err_console() -> Console:
+    """Where notes, progress and complaints go."""
+    return console_on(sys.stderr)
+
+
+def console_on(file: TextIO) -> Console:
+    """A console on a stream.
+
+    On a terminal it is as wide as that. Into a pipe or file it is as wide as a line needs, so that no name is
+    folded and no sentence broken; the variable COLUMNS says otherwise.
+    """
+    from planner.cli.screen.layout import PipeConsole
+
+    wanted = _COLOR.get()
+    width = None if file.isatty() or os.environ.get("COLUMNS", "").isdigit() else _WIDE
+    return PipeConsole(
+        file=file,
+        width=width,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        force_terminal=wanted or None,
+        no_color=None if wanted is None else not wanted,
+        soft_wrap=False,
+    )
+
+
+def note(text: str) -> None:
+    """Something worth knowing that is no part of the answer."""
+    err_console().print(text, style="dim")
+
+
+def complain(text: str) -> None:
+    """What went wrong."""
+    console = err_console()
+    console.print("fleetplan: ", style="bold red", end="")
+    console.print(text, soft_wrap=True)
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """Progress as one line on a terminal that is gone afterwards; nothing where nobody watches."""
+    from planner.optimization.protocol import silent
+
+    console = err_console()
+    if not console.is_terminal:
+        yield silent
+        return
+    with console.status("planning") as status:
+
+        def show(event: ProgressEvent) -> None:
+            status.update(_progress_line(event))
+
+        yield show
+
+
+def _progress_line(event: ProgressEvent) -> str:
+    from planner.wording import number, percent
+
+    found = "no plan yet" if event.value is None else f"found {number(event.value)}"
+    bound = "" if event.bound is None else f", proven ≥ {number(event.bound)}"
+    gap = "" if event.gap is None else f", gap {percent(event.gap)}"
+    return f"{event.solver}: {event.level}, {found}{bound}{gap} ({event.seconds:.0f} s)"

@@ -1,0 +1,233 @@
+"""How the command line ends: exit code, what is on stdout and what on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from models.report import Report
+from models.solution import Status
+from planner import errors
+from planner.cli import app
+from planner.cli.files import write_report
+from planner.errors import Finding
+from tests.reports import (
+    a_heuristic_report,
+    a_timed_out_report,
+    an_infeasible_report,
+    an_optimal_report,
+)
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COLUMNS", "FORCE_COLOR", "FLEETPLAN_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+Answer = Callable[[Report | BaseException], None]
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """Make planning answer with a report, or fail; the scenario is not read."""
+
+    def answer_with(outcome: Report | BaseException) -> None:
+        def planned(*_: Any, **__: Any) -> Report:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+
+        monkeypatch.setattr("planner.door.load_scenario", lambda *_, **__: None)
+        monkeypatch.setattr("planner.planning.plan_scenario", planned)
+
+    return answer_with
+
+
+def failed() -> Report:
+    report = a_timed_out_report()
+    return report.but(answer=report.answer.but(solution=report.answer.solution.but(status=Status.FAILED)))
+
+
+@pytest.mark.parametrize(
+    ("report", "code"),
+    [(an_optimal_report(), 0), (a_heuristic_report(), 3), (an_infeasible_report(), 3), (a_timed_out_report(), 4),
+     (failed(), 1)],
+    ids=["optimal", "heuristic-breaks-a-rule", "infeasible", "timed-out", "failed"],
+)  # fmt: skip
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["screen", "json"])
+def test_the_status_decides(answer: Answer, report: Report, code: int, form: list[str]) -> None:
+    answer(report)
+    done = run("plan", "any.yaml", *form)
+    assert done.exit_code == code
+    if form:
+        assert json.loads(done.stdout)["status"] == report.answer.solution.status
+
+
+CODES: Final = (
+    (errors.ConfigurationError("change it"), 2), (errors.CatalogError("change it"), 2),
+    (errors.PermanentError("never"), 2), (errors.TemporaryError("later"), 4), (errors.SafetyGateError("no"), 5),
+    (errors.InternalError("ours"), 1), (RuntimeError("ours"), 1), (KeyboardInterrupt(), 130),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "code"), CODES, ids=[type(error).__name__ for error, _ in CODES])
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["screen", "json"])
+def test_an_error_is_words_on_stderr_and_nothing_on_stdout(
+    answer: Answer, error: BaseException, code: int, form: list[str]
+) -> None:
+    answer(error)
+    done = run("plan", "any.yaml", *form)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert done.stderr.startswith("fleetplan: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_every_finding_is_printed(answer: Answer) -> None:
+    findings = [
+        Finding("a.yaml", 3, "services[0].slo.tfft", "unknown key 'tfft'", "ttft, itl, e2e, at", "ttft"),
+        Finding("a.yaml", 9, "pools[0].nodes", "-1", "a count"),
+    ]
+    answer(errors.ConfigurationError.from_findings(findings))
+    said = run("plan", "a.yaml").stderr
+    for finding in findings:
+        assert f"  {finding}\n" in said
+    assert "2 problems in a.yaml" in said
+
+
+def test_a_fault_of_ours_says_how_to_report_it(answer: Answer) -> None:
+    answer(RuntimeError("boom"))
+    said = run("plan", "any.yaml").stderr
+    assert "fault of ours" in said
+    assert "RuntimeError: boom" in said
+    assert "--debug" in said
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_the_traceback_is_there_when_asked_for(answer: Answer, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    answer(RuntimeError("boom"))
+    if way == "variable":
+        monkeypatch.setenv("FLEETPLAN_DEBUG", "1")
+    said = run("plan", "any.yaml", *(["--debug"] if way == "option" else [])).stderr
+    assert "Traceback" in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["plan"], ["plan", "a", "--gap", "7"], ["plan", "a", "--nothing"], ["catalog", "list", "everything"], ["nonsense"],
+     ["plan", "a", "--time-limit", "nan"], ["plan", "a", "--threads", "0"], ["import", "aiconfigurator", "x.csv"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_wrong_options_end_with_two(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(("levels", "said"), [("cost,unservd", "unserved"), ("cost,cost", "at most once"), ("", "''")])
+def test_wrong_objective_levels_end_with_two(answer: Answer, levels: str, said: str) -> None:
+    answer(an_optimal_report())
+    done = run("plan", "any.yaml", "--objective", levels)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_an_answer_is_saved_and_explained_without_the_scenario(answer: Answer, tmp_path: Path) -> None:
+    answer(an_optimal_report())
+    path = tmp_path / "answer.json"
+    assert run("plan", "any.yaml", "-o", path).exit_code == 0
+    answer(RuntimeError("planning is not needed"))
+    done = run("explain", path)
+    assert done.exit_code == 0
+    assert "no pool has the accelerator T4" in done.stdout
+    explained = run("explain", path, "--json")
+    assert len(json.loads(explained.stdout)["rejected"]) == 2
+
+
+def test_without_an_answer_nothing_is_saved(answer: Answer, tmp_path: Path) -> None:
+    answer(a_timed_out_report())
+    done = run("plan", "any.yaml", "-o", tmp_path / "answer.json")
+    assert done.exit_code == 4
+    assert list(tmp_path.iterdir()) == []
+    assert "no answer to save" in done.stderr
+
+
+def test_a_folder_that_is_missing_is_found_before_planning(answer: Answer, tmp_path: Path) -> None:
+    answer(RuntimeError("planning must not start"))
+    done = run("plan", "any.yaml", "-o", tmp_path / "missing" / "answer.json")
+    assert done.exit_code == 2
+    assert "no folder" in done.stderr
+
+
+def test_saved_answers_stand_beside(answer: Answer, tmp_path: Path) -> None:
+    path = tmp_path / "last week (final).json"
+    write_report(path, an_infeasible_report())
+    answer(an_optimal_report())
+    document = json.loads(run("plan", "any.yaml", "--json", "--against", path).stdout)
+    assert list(document["beside"]) == ["greedy", "last-week-final", "now"]
+    assert document["beside"]["last-week-final"]["objective"]["unserved_rps"] == 3.5
+    screen = run("plan", "any.yaml", "--against", path).stdout
+    assert "last-week-final *" in screen
+    assert "* answers another problem" in screen
+
+
+def test_a_saved_answer_that_cannot_be_read_ends_with_two(answer: Answer, tmp_path: Path) -> None:
+    answer(RuntimeError("planning must not start"))
+    assert run("plan", "any.yaml", "--against", tmp_path / "missing.json").exit_code == 2
+
+
+def test_colors_are_a_choice(answer: Answer) -> None:
+    answer(an_optimal_report())
+    assert "\x1b[" in run("plan", "any.yaml", "--color").stdout
+    assert "\x1b[" not in run("plan", "any.yaml", "--no-color").stdout
+    assert "\x1b[" not in run("plan", "any.yaml").stdout
+
+
+def test_nobody_reading_on_is_silent() -> None:
+    """The reader is gone before the first byte, as with ``| head -0``."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "import planner.cli; planner.cli.main()", "catalog", "list"]
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_the_command_line_starts_without_solvers() -> None:
+    code = "import sys, planner.cli; print(sorted({'ortools', 'pulp', 'highspy', 'numpy', 'pandas'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+@pytest.mark.parametrize("part", ["accelerators", "llms", "profiles"])
+def test_a_part_of_the_catalog_is_listed(part: str) -> None:
+    whole, one = run("catalog", "list").stdout, run("catalog", "list", part).stdout
+    assert 0 < len(one) < len(whole)
+    assert one in whole
+
+
+@pytest.mark.parametrize(("name", "shown"), [("H100", "memory_bytes"), ("h100", "memory_bytes"), ("Qwen3-32B", "attention.kv_heads")])
+def test_an_entry_is_shown_with_its_sources(name: str, shown: str) -> None:
+    done = run("catalog", "show", name)
+    assert done.exit_code == 0
+    assert shown in done.stdout
+    assert "Sources" in done.stdout
+
+
+def test_an_entry_that_nobody_knows_names_the_nearest() -> None:
+    done = run("catalog", "show", "H1000")
+    assert done.exit_code == 2
+    assert "did you mean 'H100'?" in done.stderr
