@@ -1,3 +1,5 @@
-"""How many replicas of what, where: exact programs, the published heuristics, and what they say."""
+"""Optimization: from a problem to a solution that is proven, and the reasons for it."""
 
-__all__: list[str] = []
+from planner.optimization.solve import SOLVERS, solve
+
+__all__ = ["SOLVERS", "solve"]

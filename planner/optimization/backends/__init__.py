@@ -1,0 +1,1 @@
+"""Engines: adapters that answer one integer program with one goal. Each solver library is named in one file only."""

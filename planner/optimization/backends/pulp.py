@@ -1,0 +1,255 @@
+"""PuLP on the whole program, with HiGHS or CBC: an independent second opinion.
+
+The only file that knows PuLP 3.3 from 4.x. Statuses and bounds are read from HiGHS itself and from
+CBC's log: PuLP calls a run that hit its time limit optimal, and leaves values in the variables of an
+infeasible model. Values are rounded and every row is checked in exact integers before they leave.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil, isfinite, log10
+from pathlib import Path
+from typing import Any, Final
+
+import highspy
+import pulp
+
+from planner.errors import ConfigurationError
+from planner.optimization.backends.engine import Ask, Outcome, Termination
+from planner.optimization.program import Key, Row
+
+__all__ = ["PulpCbc", "PulpHighs"]
+
+def _let_highs_greet() -> None:
+    """HiGHS 1.16 prints a banner to file descriptor 1 when its first instance is made; ours is for answers."""
+    sys.stdout.flush()
+    real = os.dup(1)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        try:
+            highspy.Highs()  # type: ignore[no-untyped-call]
+        finally:
+            os.dup2(real, 1)
+            os.close(real)
+
+
+_let_highs_greet()
+
+_PULP_3: Final = not hasattr(pulp, "lpSum_vars_coefs")
+_LARGEST_COEFFICIENT: Final = 1e6
+_REPAIRS: Final = 3
+
+
+@dataclass
+class _Model:
+    """A PuLP problem with its variables by key; goal values are divided by ``goal_scale``."""
+
+    problem: pulp.LpProblem
+    variables: dict[Key, pulp.LpVariable]
+    goal_scale: float
+    hint: Mapping[Key, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a solver says: how it ended, and its bound in the scaled goal."""
+
+    termination: Termination
+    bound: float | None = None
+
+
+class _Pulp(ABC):
+    """Build, solve, read; repeat with tightened rows where rounding broke one."""
+
+    name = "pulp"
+
+    def minimize(self, ask: Ask) -> Outcome:
+        """Answer one minimization."""
+        if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
+            return Outcome(Termination.INFEASIBLE)
+        tightened = ask
+        for _ in range(_REPAIRS):
+            outcome = self._once(tightened)
+            if outcome.values is None:
+                return outcome
+            broken = ask.program.broken(outcome.values)
+            if not broken:
+                return outcome
+            tightened = _tighten(tightened, broken, outcome.values)
+        return Outcome(Termination.FAILED)
+
+    def _once(self, ask: Ask) -> Outcome:
+        model = _model(ask)
+        answer = self._solve(model, ask)
+        if answer.termination not in (Termination.OPTIMAL, Termination.FEASIBLE):
+            return Outcome(answer.termination)
+        columns = ask.program.column
+        values = {
+            key: columns[key].lower if variable.varValue is None else round(variable.varValue)
+            for key, variable in model.variables.items()
+        }
+        bound = None if answer.bound is None else answer.bound * model.goal_scale
+        ask.report(ask.goal.activity(values), bound)
+        return Outcome(answer.termination, values, bound)
+
+    @abstractmethod
+    def _solve(self, model: _Model, ask: Ask) -> _Answer: ...
+
+
+class PulpHighs(_Pulp):
+    """PuLP with HiGHS through highspy."""
+
+    name = "pulp/highs"
+
+    def _solve(self, model: _Model, ask: Ask) -> _Answer:
+        options: dict[str, Any] = {"random_seed": ask.seed, "mip_feasibility_tolerance": 1e-9}
+        solver = _HintedHighs(
+            model, msg=False, timeLimit=max(ask.seconds, 0.01), gapRel=ask.gap, threads=ask.threads, **options
+        )
+        model.problem.solve(solver)
+        highs = model.problem.solverModel
+        info = highs.getInfo()
+        status = highs.modelStatusToString(highs.getModelStatus())
+        has_plan = int(info.primal_solution_status) == 2  # noqa: PLR2004 - kSolutionStatusFeasible of HiGHS
+        bound = float(info.mip_dual_bound)
+        proven = bound if isfinite(bound) and ask.goal.terms else float(info.objective_function_value)
+        if status in {"Optimal", "Empty"}:
+            return _Answer(Termination.OPTIMAL, proven)
+        if status in {"Infeasible", "Primal infeasible or unbounded"}:
+            return _Answer(Termination.INFEASIBLE)
+        if has_plan:
+            return _Answer(Termination.FEASIBLE, bound if isfinite(bound) else None)
+        return _Answer(Termination.TIMED_OUT if "imit" in status else Termination.FAILED)
+
+
+class PulpCbc(_Pulp):
+    """PuLP with the CBC executable that PuLP brings, or the one on the path."""
+
+    name = "pulp/cbc"
+
+    def _solve(self, model: _Model, ask: Ask) -> _Answer:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "cbc.log"
+            solver = pulp.COIN_CMD(
+                path=_cbc(),
+                msg=False,
+                timeLimit=max(ask.seconds, 0.01),
+                gapRel=ask.gap,
+                threads=ask.threads,
+                logPath=str(log),
+                options=[f"randomSeed {ask.seed + 1}", "primalTolerance 1e-9", "integerTolerance 1e-9"],
+            )
+            solver.tmpDir = folder
+            try:
+                model.problem.solve(solver)
+            except pulp.PulpSolverError:
+                return _Answer(Termination.FAILED)
+            text = log.read_text(errors="replace") if log.exists() else ""
+        return _read_cbc_log(text, has_goal=bool(ask.goal.terms))
+
+
+class _HintedHighs(pulp.HiGHS):  # type: ignore[misc]  # PuLP has no types for it
+    """HiGHS that starts from known values."""
+
+    def __init__(self, model: _Model, **options: Any) -> None:  # noqa: ANN401 - passed on to PuLP
+        super().__init__(**options)
+        self._hinted = model
+
+    def callSolver(self, lp: pulp.LpProblem) -> None:  # noqa: N802 - PuLP's name
+        hint, variables = self._hinted.hint, self._hinted.variables
+        if hint and _PULP_3:
+            # PuLP 3 numbers its columns in the order of lp.variables() and keeps that number on each.
+            position = {variable.name: variable.index for variable in lp.variables()}
+            named = [(variables[key].name, float(value)) for key, value in hint.items() if key in variables]
+            known = [(position[name], value) for name, value in named if name in position]
+            lp.solverModel.setSolution(len(known), [i for i, _ in known], [v for _, v in known])
+        super().callSolver(lp)
+
+
+def _model(ask: Ask) -> _Model:
+    problem = pulp.LpProblem("fleet", pulp.LpMinimize)
+    variables = {
+        column.key: problem.add_variable(f"x{number}", column.lower, column.upper, pulp.LpInteger)
+        for number, column in enumerate(ask.program.columns)
+    }
+    goal_scale = _power_of_ten(ask.goal.terms.values())
+    constant = ask.goal.constant / goal_scale
+    problem += _expression(ask.goal.terms, variables, goal_scale) + constant
+    for row in ask.program.rows:
+        scale = _power_of_ten(row.terms.values())
+        expression = _expression(row.terms, variables, scale)
+        if row.lower is not None and row.lower == row.upper:
+            problem += expression == row.lower / scale
+            continue
+        if row.lower is not None:
+            problem += expression >= row.lower / scale
+        if row.upper is not None:
+            problem += _expression(row.terms, variables, scale) <= row.upper / scale
+    return _Model(problem, variables, goal_scale, ask.hint or {})
+
+
+def _expression(
+    terms: Mapping[Key, int], variables: Mapping[Key, pulp.LpVariable], scale: float
+) -> pulp.LpAffineExpression:
+    pairs = [(variables[key], coefficient / scale) for key, coefficient in terms.items()]
+    return pulp.LpAffineExpression(pairs) if _PULP_3 else pulp.lpSum(pairs)
+
+
+def _power_of_ten(coefficients: Any) -> float:  # noqa: ANN401 - any iterable of integers
+    """The power of ten that brings the largest coefficient to about a million: tolerances are absolute."""
+    largest = max((abs(value) for value in coefficients), default=0)
+    return 10.0 ** ceil(log10(largest / _LARGEST_COEFFICIENT)) if largest > _LARGEST_COEFFICIENT else 1.0
+
+
+def _tighten(ask: Ask, broken: tuple[Row, ...], values: Mapping[Key, int]) -> Ask:
+    """The same ask with the sides of broken rows moved by what they were broken by."""
+    keys = {row.key for row in broken}
+    rows = tuple(_inwards(row, values) if row.key in keys else row for row in ask.program.rows)
+    return replace(ask, program=replace(ask.program, rows=rows))
+
+
+def _inwards(row: Row, values: Mapping[Key, int]) -> Row:
+    activity = row.activity(values)
+    lower = row.lower if row.lower is None or activity >= row.lower else row.lower + (row.lower - activity)
+    upper = row.upper if row.upper is None or activity <= row.upper else row.upper - (activity - row.upper)
+    return replace(row, lower=lower, upper=upper)
+
+
+def _cbc() -> str:
+    bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
+    path = bundled or pulp.COIN_CMD().path or shutil.which("cbc")
+    if not path or not shutil.which(path):
+        raise ConfigurationError(
+            "solver 'pulp-cbc' needs the CBC executable: pip install 'pulp[cbc]', or put cbc on the path"
+        )
+    return str(path)
+
+
+_LOWER_BOUND: Final = re.compile(r"^Lower bound:\s+(\S+)", re.MULTILINE)
+_OBJECTIVE: Final = re.compile(r"^Objective value:\s+(\S+)", re.MULTILINE)
+_BEST_POSSIBLE: Final = re.compile(r"best possible (\S+?)[ ,)]")
+
+
+def _read_cbc_log(text: str, *, has_goal: bool) -> _Answer:
+    """CBC's own words. "Optimal solution found" without a gap means value and bound are one."""
+    lowered = text.lower()
+    if "infeasible" in lowered and "objective value:" not in lowered:
+        return _Answer(Termination.INFEASIBLE)
+    objective = _OBJECTIVE.search(text)
+    if objective is None:
+        return _Answer(Termination.TIMED_OUT if "stopped on time" in lowered else Termination.FAILED)
+    bounds = [float(found) for found in _LOWER_BOUND.findall(text)]
+    optimal = "result - optimal solution found" in lowered
+    bound = bounds[-1] if bounds else (float(objective[1]) if optimal else None)
+    proven = optimal and "stopped on time" not in lowered
+    if not has_goal:
+        return _Answer(Termination.OPTIMAL, float(objective[1]))
+    return _Answer(Termination.OPTIMAL if proven else Termination.FEASIBLE, bound)

@@ -1,0 +1,85 @@
+"""From the values of a program to a solution, in a canonical form."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from models.ids import CandidateId, PoolId
+from models.problem import Candidate, Problem
+from models.solution import Borrowed, BucketShare, Served
+from models.workload import Routing
+from planner.optimization.formulation.index import Index, added, borrowed, replicas, served, share
+from planner.optimization.program import Key
+from planner.optimization.scaling import GRID
+
+__all__ = ["bucket_shares", "canonical_counts", "counts_of", "loans", "nodes_added", "served_shares"]
+
+Values = Mapping[Key, int]
+
+
+def counts_of(index: Index, values: Values) -> dict[CandidateId, int]:
+    """Replicas by candidate, zeros left out."""
+    found = {c.id: values[replicas(c)] for c in index.problem.candidates}
+    return {key: count for key, count in found.items() if count}
+
+
+def canonical_counts(problem: Problem, counts: Mapping[CandidateId, int]) -> dict[CandidateId, int]:
+    """Counts with interchangeable candidates in order of their names: the first has the most.
+
+    Candidates are interchangeable when nothing but their name tells them apart. Which of them a solver
+    fills is an accident, so it is decided by name and not by another solve.
+    """
+    groups: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in problem.candidates:
+        groups[_anonymous(candidate)].append(candidate)
+    tied = {incumbent.candidate for incumbent in problem.incumbents}
+    canonical = dict(counts)
+    for group in groups.values():
+        if len(group) < 2 or any(c.id in tied for c in group):  # noqa: PLR2004 - a pair is the least to swap
+            continue
+        ordered = sorted((counts.get(c.id, 0) for c in group), reverse=True)
+        for candidate, count in zip(sorted(group, key=lambda c: c.id), ordered, strict=True):
+            canonical[candidate.id] = count
+    return {key: canonical[key] for key in sorted(canonical) if canonical[key]}
+
+
+def _anonymous(candidate: Candidate) -> str:
+    """What a candidate is but for its names; routed by length, shares would have to be swapped too."""
+    if candidate.by_bucket:
+        return candidate.id
+    return candidate.model_copy(update={"id": "", "variant": "", "source": ""}).model_dump_json()
+
+
+def nodes_added(index: Index, values: Values) -> dict[PoolId, int]:
+    """Nodes added by pool, zeros left out."""
+    found = {pool.id: values.get(added(pool), 0) for pool in index.problem.pools}
+    return {pool: count for pool, count in found.items() if count}
+
+
+def served_shares(index: Index, values: Values) -> Iterator[Served]:
+    """Served shares by path and bucket."""
+    for demand in index.problem.demands:
+        for bucket in index.buckets(demand):
+            for path in index.paths(demand):
+                portion = values[served(demand, path, bucket)] / GRID
+                yield Served(service=demand.service, path=path, share=portion, bucket=bucket)
+
+
+def loans(index: Index, values: Values) -> Iterator[Borrowed]:
+    """Shares that batch services take on the replicas of online ones."""
+    for demand in index.problem.demands:
+        for path in index.host_paths(demand):
+            portion = values[borrowed(demand, path)] / GRID
+            if portion:
+                yield Borrowed(service=demand.service, path=path, share=portion)
+
+
+def bucket_shares(index: Index, values: Values) -> Iterator[BucketShare]:
+    """Shares of buckets by candidate, zeros left out."""
+    for candidate in index.problem.candidates:
+        if index.problem.demand[candidate.service].routing is Routing.BY_LENGTH:
+            for bucket in candidate.by_bucket:
+                portion = values.get(share(candidate, bucket), 0) / GRID
+                if portion:
+                    yield BucketShare(candidate=candidate.id, bucket=bucket, share=portion)

@@ -1,0 +1,108 @@
+"""The whole integer program, answered by one engine level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from models.ids import CandidateId
+from models.problem import Problem
+from models.scenario import ObjectiveLevel
+from models.solution import Proof, Solution, Status
+from planner.clock import Clock, SystemClock
+from planner.optimization.backends.engine import Engine, Termination
+from planner.optimization.decoding import (
+    bucket_shares,
+    canonical_counts,
+    counts_of,
+    loans,
+    nodes_added,
+    served_shares,
+)
+from planner.optimization.fairness import minimize_unserved
+from planner.optimization.formulation import Formulation, formulate
+from planner.optimization.formulation.goals import changes_goal, cost_goal, power_goal
+from planner.optimization.formulation.index import Index, replicas
+from planner.optimization.levels import Descent
+from planner.optimization.program import Goal, Key
+from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
+
+__all__ = ["Hint", "WholeProgram"]
+
+Hint = Callable[[Problem], Mapping[CandidateId, int]]
+"""Counts by candidate to start from."""
+
+_GOALS: Final[dict[ObjectiveLevel, Callable[[Index], Goal]]] = {
+    ObjectiveLevel.COST: cost_goal,
+    ObjectiveLevel.POWER: power_goal,
+    ObjectiveLevel.CHANGES: changes_goal,
+}
+
+_NO_PLAN: Final = {
+    Termination.INFEASIBLE: Status.INFEASIBLE,
+    Termination.TIMED_OUT: Status.TIMED_OUT,
+}
+
+
+class WholeProgram:
+    """A solver: formulate once, then descend through the levels with one engine."""
+
+    def __init__(
+        self, engine: Engine, *, name: str, hint: Hint | None = None, clock: Clock | None = None
+    ) -> None:
+        self._engine = engine
+        self._name = name
+        self._hint = hint
+        self._clock = clock or SystemClock()
+
+    def __call__(self, problem: Problem, options: SolveOptions, progress: Progress = silent) -> SolveResult:
+        """Answer ``problem`` within ``options``."""
+        start = self._clock.monotonic_s()
+        formulation = formulate(problem)
+        formulated = self._clock.monotonic_s()
+        solution = self._descend(formulation, options, progress)
+        return SolveResult(solution, formulated - start, self._clock.monotonic_s() - formulated)
+
+    def _descend(self, formulation: Formulation, options: SolveOptions, progress: Progress) -> Solution:
+        problem = formulation.index.problem
+        descent = Descent(
+            self._engine, formulation.program, options, problem.objective.tolerance, self._clock, progress
+        )
+        descent.hint = self._start(formulation.index)
+        wanted = problem.objective.levels
+        for level in wanted:
+            if level is ObjectiveLevel.UNSERVED:
+                minimize_unserved(descent, formulation.index)
+            else:
+                descent.minimize(_GOALS[level](formulation.index), last=level is wanted[-1])
+            if descent.stopped is not None and not descent.values:
+                break
+        return self._solution(formulation.index, descent)
+
+    def _start(self, index: Index) -> dict[Key, int]:
+        if self._hint is None:
+            return {}
+        counts = self._hint(index.problem)
+        return {replicas(c): counts.get(c.id, 0) for c in index.problem.candidates}
+
+    def _solution(self, index: Index, descent: Descent) -> Solution:
+        problem = index.problem
+        if not descent.values:
+            status = _NO_PLAN.get(descent.stopped or Termination.FAILED, Status.FAILED)
+            return Solution(status=status, proof=Proof(solver=self._name), derived_from=problem.fingerprint)
+        values = descent.values
+        proven = all(level.proven for level in descent.levels)
+        return Solution(
+            status=Status.OPTIMAL if proven else Status.FEASIBLE,
+            counts=canonical_counts(problem, counts_of(index, values)),
+            nodes_added=nodes_added(index, values),
+            served=tuple(served_shares(index, values)),
+            borrowed=tuple(loans(index, values)),
+            shares=tuple(bucket_shares(index, values)),
+            proof=Proof(solver=self._name, levels=descent.levels_at(values), notes=self._notes()),
+            derived_from=problem.fingerprint,
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        used = getattr(self._engine, "used", None)
+        return (f"engines: {', '.join(dict.fromkeys(used))}",) if used else ()

@@ -1,0 +1,61 @@
+"""Formulation: how a problem becomes an integer program. One function per family; notation in docs/formulation.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from models.problem import Problem
+from planner.optimization.formulation import budgets, by_length, counts, physical, traffic
+from planner.optimization.formulation.columns import columns, upper_bounds
+from planner.optimization.formulation.index import Index
+from planner.optimization.formulation.placement import incumbents_rows, placement
+from planner.optimization.program import IntegerProgram, Row, assemble
+
+__all__ = ["FAMILIES", "Formulation", "formulate"]
+
+Family = Callable[[Index], Iterator[Row]]
+
+FAMILIES: Final[tuple[Family, ...]] = (
+    traffic.demand_rows,
+    traffic.rate_rows,
+    by_length.rate_rows,
+    traffic.headroom_rows,
+    by_length.headroom_rows,
+    physical.gpus_rows,
+    physical.nodes_rows,
+    budgets.quota_rows,
+    budgets.power_rows,
+    budgets.spend_rows,
+    counts.bounds_rows,
+    counts.safe_scale_in_rows,
+    traffic.survive_rows,
+    by_length.survive_rows,
+    counts.ratio_rows,
+    counts.change_rows,
+    counts.start_rows,
+)
+"""Every family whose rows follow from the index alone; placement and incumbents bring columns of their own."""
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """A program with the index that it was made from."""
+
+    index: Index
+    program: IntegerProgram
+
+
+def formulate(problem: Problem, *, families: Iterable[Family] = FAMILIES) -> Formulation:
+    """The whole program of a problem."""
+    index = Index(problem)
+    bounds = upper_bounds(index)
+    packing = placement(index, bounds)
+    pinned = incumbents_rows(index, bounds)
+    rows = [row for family in families for row in family(index)]
+    program = assemble(
+        [*columns(index, bounds), *packing.columns, *pinned.columns],
+        [*rows, *packing.rows, *pinned.rows],
+    )
+    return Formulation(index, program)

@@ -1,0 +1,146 @@
+"""Rows of traffic that is routed by length: each bucket has shares of its own on each candidate.
+
+a[c,b] is the share of bucket b that candidate c takes; one replica of c carries μ[c,b] req/s of that
+bucket alone, so a[c,b]·λ[b]/μ[c,b] is the number of replicas that it occupies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from models.problem import BucketRating, Candidate, Demand, ServingPath
+from models.variant import Role
+from models.workload import Routing, ServiceKind
+from planner.optimization.formulation.index import Index, replicas, served, share
+from planner.optimization.formulation.traffic import covering, guest_load, headroom_target
+from planner.optimization.program import Key, Row
+from planner.optimization.scaling import GRID, cover, exact
+
+__all__ = ["failure_share", "headroom_rows", "rate_rows", "survive_rows"]
+
+Rate = Callable[[BucketRating], float]
+
+
+def rate_rows(index: Index) -> Iterator[Row]:
+    """Σ_c a[c,b] = y[b]  and  Σ_b a[c,b]·λ[b]/μ[c,b] ≤ n[c]; guests as in ``traffic`` on what is left up to τ."""
+    for demand, path, role, group in _by_length(index):
+        for bucket in demand.buckets:
+            terms = {share(c, bucket.id): 1 for c in group if bucket.id in c.by_bucket}
+            key = ("rate", demand.service, path, role, bucket.id)
+            yield Row(key, terms | {served(demand, path, bucket.id): -1}, 0, 0)
+        batch = demand.kind is ServiceKind.BATCH
+        for candidate in group:
+            key = ("rate", demand.service, path, role, candidate.id)
+            yield from _occupancy(key, demand, candidate, rate=_surge if batch else _rated, scale=1.0)
+        yield from _guest_row(index, demand, path, role, group)
+
+
+def headroom_rows(index: Index) -> Iterator[Row]:
+    """The same routing must hold under the surge:  (1+δ)·Σ_b a[c,b]·λ[b]/σ[c,b] ≤ n[c].
+
+    In KV tokens:  Σ_c (τK[c]·n[c] − Σ_b kv[c,b]·λ[b]·a[c,b]) ≥ δ·y[b]  for every bucket b.
+    """
+    for demand, path, role, group in _by_length(index):
+        if demand.kind is ServiceKind.BATCH:
+            continue
+        if demand.headroom.kv_tokens is not None:
+            yield from _token_rows(demand, path, role, group)
+            continue
+        load = demand.arrival_rps
+        target = headroom_target(demand)
+        if load <= 0 or target <= load:
+            continue
+        for candidate in group:
+            key = ("headroom", demand.service, path, role, candidate.id)
+            yield from _occupancy(key, demand, candidate, rate=_surge, scale=target / load)
+
+
+def survive_rows(index: Index) -> Iterator[Row]:
+    """After the loss of f some routing of the share outside f fits σ; its shares are columns of their own."""
+    for demand, path, role, group in _by_length(index):
+        if demand.survive is None:
+            continue
+        for domain in demand.survive.failure_domains:
+            outside = [c for c in group if index.problem.pool[c.pool].failure_domain != domain]
+            kept_share = exact(demand.survive.share).limit_denominator(10**6)
+            for bucket in demand.buckets:
+                key = ("survive", demand.service, path, role, domain, bucket.id)
+                terms = {
+                    failure_share(c, bucket.id, domain): kept_share.denominator
+                    for c in outside
+                    if bucket.id in c.by_bucket
+                }
+                yield Row(key, terms | {served(demand, path, bucket.id): -kept_share.numerator}, lower=0)
+            for candidate in outside:
+                key = ("survive", demand.service, path, role, domain, candidate.id)
+                yield from _occupancy(key, demand, candidate, rate=_surge, scale=1.0, domain=domain)
+
+
+def failure_share(candidate: Candidate, bucket: str, domain: str) -> Key:
+    """Share of a bucket that a candidate takes after the loss of a failure domain."""
+    return ("a", candidate.id, bucket, domain)
+
+
+def _occupancy(
+    key: Key, demand: Demand, candidate: Candidate, *, rate: Rate, scale: float, domain: str | None = None
+) -> Iterator[Row]:
+    """scale · Σ_b a[c,b]·λ[b]/rate[c,b] ≤ n[c], in integers: what is occupied is ceiled."""
+    occupied = {
+        share(candidate, bucket.id) if domain is None else failure_share(candidate, bucket.id, domain): scale
+        * bucket.arrival_rps
+        / rate(candidate.by_bucket[bucket.id])
+        for bucket in demand.buckets
+        if bucket.id in candidate.by_bucket and bucket.arrival_rps > 0
+    }
+    if occupied:
+        have, owes = cover({replicas(candidate): 1.0}, occupied)
+        terms = {column: amount * GRID for column, amount in have.items()}
+        yield Row(key, terms | {column: -amount for column, amount in owes.items()}, lower=0)
+
+
+def _token_rows(
+    demand: Demand, path: ServingPath, role: Role, group: tuple[Candidate, ...]
+) -> Iterator[Row]:
+    have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in group}
+    held = {
+        share(c, bucket.id): bucket.arrival_rps * (c.by_bucket[bucket.id].kv_tokens_per_rps or 0.0)
+        for c in group
+        for bucket in demand.buckets
+        if bucket.id in c.by_bucket
+    }
+    owed = demand.headroom.kv_tokens or 0.0
+    for bucket in demand.buckets:
+        key = ("headroom", demand.service, path, role, bucket.id)
+        yield from covering(key, have, held | {served(demand, path, bucket.id): owed})
+
+
+def _guest_row(
+    index: Index, demand: Demand, path: ServingPath, role: Role, group: tuple[Candidate, ...]
+) -> Iterator[Row]:
+    """Σ_c σ[c]·n[c] ≥ Σ_c Σ_b σ[c]·a[c,b]·λ[b]/σ[c,b] + Σ_g κ[g]·λ[g]·w[g]."""
+    loans = guest_load(index, demand, path, group)
+    if not loans:
+        return
+    own = {
+        share(c, bucket.id): c.surge_rps * bucket.arrival_rps / c.by_bucket[bucket.id].surge_rps
+        for c in group
+        for bucket in demand.buckets
+        if bucket.id in c.by_bucket
+    }
+    key = ("rate", demand.service, path, role, "guests")
+    yield from covering(key, {replicas(c): c.surge_rps for c in group}, own | loans)
+
+
+def _rated(rating: BucketRating) -> float:
+    return rating.rated_rps
+
+
+def _surge(rating: BucketRating) -> float:
+    return rating.surge_rps
+
+
+def _by_length(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, tuple[Candidate, ...]]]:
+    for demand in index.problem.demands:
+        if demand.routing is Routing.BY_LENGTH:
+            for path, role, group in index.path_roles(demand):
+                yield demand, path, role, group

@@ -1,0 +1,162 @@
+"""Columns with bounds: no optimal plan needs more replicas of a candidate than its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+
+from models.problem import Candidate, Demand, PoolState
+from models.variant import Role
+from models.workload import Routing
+from planner.optimization.formulation.by_length import failure_share
+from planner.optimization.formulation.index import (
+    Index,
+    added,
+    borrowed,
+    down,
+    replicas,
+    served,
+    share,
+    starts,
+    unserved,
+)
+from planner.optimization.formulation.traffic import guest_load, headroom_target
+from planner.optimization.program import Column, Key
+from planner.optimization.scaling import GRID, exact
+
+__all__ = ["columns", "upper_bounds"]
+
+
+def upper_bounds(index: Index) -> dict[Key, int]:
+    """Bounds of n and m.
+
+    A candidate never needs more replicas than cover every demand of its role alone, raised to what
+    minima, ratios and the running fleet ask for, and cut at what its pool holds.
+    """
+    bounds: dict[Key, int] = {}
+    for demand in index.problem.demands:
+        floor = _asked_for(index, demand)
+        for candidate in index.problem.candidates_of[demand.service]:
+            bounds[replicas(candidate)] = max(_covers_alone(index, demand, candidate), floor, candidate.on_order)
+    for pool in index.problem.pools:
+        if pool.growth is not None:
+            bounds[added(pool)] = _most_added(index, pool, bounds)
+    for candidate in index.problem.candidates:
+        room = _room(index, index.problem.pool[candidate.pool], bounds)
+        if room is not None:
+            # Replicas that run on nodes which take no new pods count beside the room of the others.
+            key = replicas(candidate)
+            bounds[key] = min(bounds[key], max(room // candidate.gpus, candidate.on_order))
+    return bounds
+
+
+def _covers_alone(index: Index, demand: Demand, candidate: Candidate) -> int:
+    """Replicas with which this candidate alone satisfies every covering row that it is in."""
+    surge_target = max(headroom_target(demand), (demand.survive.share if demand.survive else 0) * demand.arrival_rps)
+    if demand.routing is Routing.BY_LENGTH:
+        need = sum(
+            max(bucket.arrival_rps / r.rated_rps, bucket.arrival_rps / r.surge_rps)
+            for bucket in demand.buckets
+            if (r := candidate.by_bucket.get(bucket.id))
+        ) * max(1.0, surge_target / demand.arrival_rps if demand.arrival_rps else 1.0)
+    else:
+        need = max(demand.arrival_rps / index.capacity(demand, candidate), surge_target / candidate.surge_rps)
+    for path, role, group in index.path_roles(demand):
+        if role is candidate.role:
+            loans = sum(guest_load(index, demand, path, group).values())
+            need += loans / candidate.surge_rps
+            need = max(need, _covers_tokens(demand, candidate, group))
+    return ceil(need) + 1
+
+
+def _covers_tokens(demand: Demand, candidate: Candidate, group: tuple[Candidate, ...]) -> float:
+    if demand.headroom.kv_tokens is None or not candidate.kv_capacity_tokens:
+        return 0.0
+    per_rps = max(
+        [c.kv_tokens_per_rps or 0.0 for c in group]
+        + [r.kv_tokens_per_rps or 0.0 for c in group for r in c.by_bucket.values()]
+    )
+    return (demand.arrival_rps * per_rps + demand.headroom.kv_tokens) / candidate.kv_capacity_tokens
+
+
+def _asked_for(index: Index, demand: Demand) -> int:
+    """Replicas that minima and ratios may ask of one candidate beyond its traffic."""
+    group = index.problem.candidates_of[demand.service]
+    asked = max(
+        [demand.min_replicas, *(b.min_replicas for b in demand.variants), *(c.min_replicas for c in group), 0]
+    )
+    if demand.ratio is None:
+        return asked
+    most = {
+        role: max([_covers_alone(index, demand, c) for c in index.role(demand, role)] + [asked])
+        for role in (Role.PREFILL, Role.DECODE)
+    }
+    low, high = demand.ratio.min, demand.ratio.max
+    need_prefill = ceil(exact(low) * most[Role.DECODE]) if low else 0
+    need_decode = ceil(most[Role.PREFILL] / exact(high)) if high else 0
+    return max(asked, need_prefill, need_decode)
+
+
+def _most_added(index: Index, pool: PoolState, bounds: Mapping[Key, int]) -> int:
+    """Nodes that hold every replica that the pool's candidates can have, or the pool's own limit."""
+    growth = pool.growth
+    if growth is None:
+        return 0
+    alone = sum(
+        ceil(bounds[replicas(c)] * c.pods_per_replica / (growth.gpus_per_node // c.gpus_per_pod))
+        for c in index.by_pool[pool.id]
+        if c.gpus_per_pod <= growth.gpus_per_node
+    )
+    most = index.most_nodes(pool)
+    return alone if most is None else min(most, alone)
+
+
+def _room(index: Index, pool: PoolState, bounds: Mapping[Key, int]) -> int | None:
+    """Accelerators that the pool can have at most; None: not counted."""
+    if not index.bounded(pool):
+        return None
+    free = sum(node.free_gpus for node in pool.nodes if node.holds_pods)
+    return free + (pool.growth.gpus_per_node * bounds[added(pool)] if pool.growth else 0)
+
+
+def columns(index: Index, bounds: Mapping[Key, int]) -> Iterator[Column]:
+    """All columns but those of placement: n, m, y, w, z, a, starts, down."""
+    problem = index.problem
+    for candidate in problem.candidates:
+        yield Column(replicas(candidate), 0, bounds[replicas(candidate)])
+        if candidate.startup_cost:
+            yield Column(starts(candidate), 0, bounds[replicas(candidate)])
+        if candidate.on_order:
+            yield Column(down(candidate), 0, candidate.on_order)
+    for pool in problem.pools:
+        if pool.growth is not None:
+            yield Column(added(pool), 0, bounds[added(pool)])
+    for demand in problem.demands:
+        yield from _shares(index, demand)
+
+
+def _shares(index: Index, demand: Demand) -> Iterator[Column]:
+    promised = index.problem.promised(demand)
+    loans = index.host_paths(demand)
+    paths = index.paths(demand)
+    # One way to serve and no way not to: the share is no decision.
+    fixed = promised and len(paths) == 1 and not loans
+    for bucket in index.buckets(demand):
+        yield Column(unserved(demand, bucket), 0, 0 if promised else GRID)
+        for path in paths:
+            yield Column(served(demand, path, bucket), GRID if fixed else 0, GRID)
+    for path in loans:
+        yield Column(borrowed(demand, path), 0, GRID)
+    if demand.routing is Routing.BY_LENGTH:
+        yield from _bucket_shares(index, demand)
+
+
+def _bucket_shares(index: Index, demand: Demand) -> Iterator[Column]:
+    domains = demand.survive.failure_domains if demand.survive else ()
+    for _, _, group in index.path_roles(demand):
+        for candidate in group:
+            outside = [d for d in domains if index.problem.pool[candidate.pool].failure_domain != d]
+            for bucket in candidate.by_bucket:
+                yield Column(share(candidate, bucket), 0, GRID)
+                for domain in outside:
+                    yield Column(failure_share(candidate, bucket, domain), 0, GRID)

@@ -1,0 +1,186 @@
+"""The problem as the families read it: grouped once, with the keys of all columns in one place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from models.ids import CandidateId, PoolId, ServiceId
+from models.problem import PATHS, Candidate, Demand, Incumbent, PoolState, Problem, ServingPath
+from models.scenario import Mode
+from models.variant import Role
+from models.workload import Routing, ServiceKind
+from planner.optimization.program import Key
+
+__all__ = [
+    "Index",
+    "added",
+    "borrowed",
+    "down",
+    "kept",
+    "moved",
+    "replicas",
+    "served",
+    "share",
+    "starts",
+    "unserved",
+]
+
+
+def replicas(candidate: Candidate) -> Key:
+    """n_c."""
+    return ("n", candidate.id)
+
+
+def added(pool: PoolState) -> Key:
+    """m_p."""
+    return ("m", pool.id)
+
+
+def served(demand: Demand, path: ServingPath, bucket: str | None = None) -> Key:
+    """y: share of a demand, in grid steps, that is served on a path."""
+    return ("y", demand.service, path, *(() if bucket is None else (bucket,)))
+
+
+def unserved(demand: Demand, bucket: str | None = None) -> Key:
+    """z: share of a demand, in grid steps, that stays unserved."""
+    return ("z", demand.service, *(() if bucket is None else (bucket,)))
+
+
+def borrowed(guest: Demand, path: ServingPath) -> Key:
+    """w: share of a guest's demand, in grid steps, served on a path of its host."""
+    return ("w", guest.service, path)
+
+
+def share(candidate: Candidate, bucket: str) -> Key:
+    """a: share of a bucket, in grid steps, that goes to a candidate (routing by length)."""
+    return ("a", candidate.id, bucket)
+
+
+def starts(candidate: Candidate) -> Key:
+    """Replicas above those on order; each costs one start."""
+    return ("start", candidate.id)
+
+
+def down(candidate: Candidate) -> Key:
+    """Replicas below those on order; |n - on order| = (n - on order) + 2 * down."""
+    return ("down", candidate.id)
+
+
+def kept(incumbent: Incumbent) -> Key:
+    """Replicas of a candidate that stay on exactly these nodes."""
+    return ("keep", incumbent.candidate, *incumbent.nodes)
+
+
+def moved(candidate: Candidate) -> Key:
+    """Replicas that stay but change their nodes."""
+    return ("move", candidate.id)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Groups of candidates that the families ask for again and again."""
+
+    problem: Problem
+
+    @cached_property
+    def by_role(self) -> dict[tuple[ServiceId, Role], tuple[Candidate, ...]]:
+        """Candidates of one role of a service."""
+        groups: dict[tuple[ServiceId, Role], list[Candidate]] = defaultdict(list)
+        for candidate in self.problem.candidates:
+            groups[candidate.service, candidate.role].append(candidate)
+        return {key: tuple(group) for key, group in groups.items()}
+
+    @cached_property
+    def by_pool(self) -> dict[PoolId, tuple[Candidate, ...]]:
+        """Candidates of a pool; empty where there is none."""
+        groups: dict[PoolId, list[Candidate]] = {pool.id: [] for pool in self.problem.pools}
+        for candidate in self.problem.candidates:
+            groups[candidate.pool].append(candidate)
+        return {key: tuple(group) for key, group in groups.items()}
+
+    @cached_property
+    def incumbents_of(self) -> dict[CandidateId, tuple[Incumbent, ...]]:
+        """Replicas with known nodes, all of which hold pods, by candidate."""
+        holding = {node.id for pool in self.problem.pools for node in pool.nodes if node.holds_pods}
+        groups: dict[CandidateId, list[Incumbent]] = defaultdict(list)
+        for incumbent in self.problem.incumbents:
+            if holding.issuperset(incumbent.nodes):
+                groups[incumbent.candidate].append(incumbent)
+        return {key: tuple(group) for key, group in groups.items()}
+
+    @cached_property
+    def guests_of(self) -> dict[ServiceId, tuple[Demand, ...]]:
+        """Batch services that may use the headroom of a service."""
+        groups: dict[ServiceId, list[Demand]] = defaultdict(list)
+        for demand in self.problem.demands:
+            if demand.shares_replicas_of is not None:
+                groups[demand.shares_replicas_of].append(demand)
+        return {key: tuple(group) for key, group in groups.items()}
+
+    @cached_property
+    def tracked(self) -> frozenset[CandidateId]:
+        """Candidates whose incumbents' nodes matter: in a pool where a pod may fail to find a node.
+
+        Where every pod is one accelerator and every node accepts pods, any count that fits in sum fits.
+        """
+        return frozenset(
+            candidate
+            for candidate in self.incumbents_of
+            if self.bounded(pool := self.problem.pool[self.problem.candidate[candidate].pool])
+            and (
+                any(c.gpus_per_pod > 1 or c.fabric_domain is not None for c in self.by_pool[pool.id])
+                or not all(node.accepts_pods and node.holds_pods for node in pool.nodes)
+            )
+        )
+
+    def role(self, demand: Demand, role: Role) -> tuple[Candidate, ...]:
+        """Candidates of a role."""
+        return self.by_role.get((demand.service, role), ())
+
+    def paths(self, demand: Demand) -> tuple[ServingPath, ...]:
+        """Paths for which the service has candidates of every role."""
+        return tuple(path for path, roles in PATHS.items() if all(self.role(demand, role) for role in roles))
+
+    def path_roles(self, demand: Demand) -> Iterator[tuple[ServingPath, Role, tuple[Candidate, ...]]]:
+        """Every path of a service with each of its roles and the candidates of that role."""
+        for path in self.paths(demand):
+            for role in PATHS[path]:
+                yield path, role, self.role(demand, role)
+
+    def host_paths(self, guest: Demand) -> tuple[ServingPath, ...]:
+        """Paths of the host on which a guest may borrow: every candidate there must carry the guest's traffic."""
+        host = self.problem.demand.get(guest.shares_replicas_of) if guest.shares_replicas_of else None
+        if host is None:
+            return ()
+        return tuple(
+            path
+            for path in self.paths(host)
+            if all(guest.service in c.guest_surge_rps for role in PATHS[path] for c in self.role(host, role))
+        )
+
+    def guests_on(self, host: Demand, path: ServingPath) -> tuple[Demand, ...]:
+        """Guests that may borrow on a path of a host."""
+        return tuple(guest for guest in self.guests_of.get(host.service, ()) if path in self.host_paths(guest))
+
+    def bounded(self, pool: PoolState) -> bool:
+        """Whether accelerators of the pool are counted at all: not in the unconstrained mode without growth."""
+        return self.problem.mode is Mode.CONSTRAINED or pool.growth is not None
+
+    def most_nodes(self, pool: PoolState) -> int | None:
+        """Nodes that can be added; None: no limit."""
+        if pool.growth is None:
+            return 0
+        return None if self.problem.mode is Mode.UNCONSTRAINED else pool.growth.max_nodes
+
+    def capacity(self, demand: Demand, candidate: Candidate) -> float:
+        """Capacity that the rate row counts: up to the trigger for online, up to tau for batch."""
+        return candidate.surge_rps if demand.kind is ServiceKind.BATCH else candidate.rated_rps
+
+    def buckets(self, demand: Demand) -> tuple[str | None, ...]:
+        """Buckets that have shares of their own: one (``None``) for the whole mix unless routed by length."""
+        if demand.routing is Routing.MIXED:
+            return (None,)
+        return tuple(bucket.id for bucket in demand.buckets)

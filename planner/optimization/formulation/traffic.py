@@ -1,0 +1,113 @@
+"""Rows of mixed traffic: what is served, at the trigger, under a surge, and after a failure.
+
+Notation as in docs/formulation.md. With mixed routing every replica of a service sees the service's
+own mix, so a candidate has one capacity and a service one served share per path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from models.ids import ServiceId
+from models.problem import Candidate, Demand, ServingPath
+from models.variant import Role
+from models.workload import Routing, ServiceKind
+from planner.optimization.formulation.index import Index, borrowed, replicas, served, unserved
+from planner.optimization.program import Key, Row
+from planner.optimization.scaling import GRID, cover
+
+__all__ = ["covering", "demand_rows", "guest_load", "headroom_rows", "headroom_target", "rate_rows", "survive_rows"]
+
+
+def demand_rows(index: Index) -> Iterator[Row]:
+    """Served or declared unserved:  Σ_p y[s,p] + Σ_p w[s,p] + z[s] = 1  per service (by length: per bucket)."""
+    for demand in index.problem.demands:
+        loans = {borrowed(demand, path): 1 for path in index.host_paths(demand)}
+        for bucket in index.buckets(demand):
+            terms = {served(demand, path, bucket): 1 for path in index.paths(demand)}
+            key = ("demand", demand.service, *(() if bucket is None else (bucket,)))
+            yield Row(key, terms | loans | {unserved(demand, bucket): 1}, GRID, GRID)
+
+
+def rate_rows(index: Index) -> Iterator[Row]:
+    """Inside SLO and trigger:  Σ_c μ[c]·n[c] ≥ λ·y  per path and role; with guests also up to τ.
+
+    With guests:  Σ_c σ[c]·n[c] ≥ λ·y + Σ_g κ[g]·λ[g]·w[g],  κ[g] = max_c σ[c]/σ[c,g].
+    """
+    for demand, path, role, group in _mixed(index):
+        have = {replicas(c): index.capacity(demand, c) for c in group}
+        owes = {served(demand, path): demand.arrival_rps}
+        yield from covering(("rate", demand.service, path, role), have, owes)
+        loans = guest_load(index, demand, path, group)
+        if loans:
+            surge = {replicas(c): c.surge_rps for c in group}
+            yield from covering(("rate", demand.service, path, role, "guests"), surge, owes | loans)
+
+
+def guest_load(index: Index, host: Demand, path: ServingPath, group: Iterable[Candidate]) -> dict[Key, float]:
+    """Load of all guests in req/s of the host's traffic, safe for every split of a guest over the role."""
+    candidates = tuple(group)
+    return {
+        borrowed(guest, path): guest.arrival_rps * worst_exchange(candidates, guest.service)
+        for guest in index.guests_on(host, path)
+        if guest.arrival_rps > 0
+    }
+
+
+def worst_exchange(group: Iterable[Candidate], guest: ServiceId) -> float:
+    """κ: req/s of the host that one req/s of the guest displaces where it displaces most."""
+    return max(candidate.surge_rps / candidate.guest_surge_rps[guest] for candidate in group)
+
+
+def headroom_rows(index: Index) -> Iterator[Row]:
+    """Capacity_target = Load + δ:  Σ_c σ[c]·n[c] ≥ (λ + δ)·y,  or in KV tokens  Σ_c τK[c]·n[c] ≥ (κ·λ + δ)·y."""
+    for demand, path, role, group in _mixed(index):
+        if demand.kind is ServiceKind.BATCH:
+            continue
+        key = ("headroom", demand.service, path, role)
+        tokens = demand.headroom.kv_tokens
+        if tokens is not None:
+            have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in group}
+            held = demand.arrival_rps * max(c.kv_tokens_per_rps or 0.0 for c in group)
+            yield from covering(key, have, {served(demand, path): held + tokens})
+        elif (target := headroom_target(demand)) > demand.arrival_rps:
+            surge = {replicas(c): c.surge_rps for c in group}
+            yield from covering(key, surge, {served(demand, path): target})
+
+
+def headroom_target(demand: Demand) -> float:
+    """Rate that must be carried up to τ, req/s: the load, and what may come on top."""
+    headroom = demand.headroom
+    if headroom.relative is not None:
+        return demand.arrival_rps * (1 + headroom.relative)
+    return demand.arrival_rps + (headroom.burst_rps or 0.0)
+
+
+def survive_rows(index: Index) -> Iterator[Row]:
+    """N−1:  Σ_{c outside f} σ[c]·n[c] ≥ share·λ·y  for each failure domain f, path and role."""
+    for demand, path, role, group in _mixed(index):
+        if demand.survive is None:
+            continue
+        for domain in demand.survive.failure_domains:
+            outside = {
+                replicas(c): c.surge_rps for c in group if index.problem.pool[c.pool].failure_domain != domain
+            }
+            owes = {served(demand, path): demand.survive.share * demand.arrival_rps}
+            yield from covering(("survive", demand.service, path, role, domain), outside, owes)
+
+
+def covering(key: Key, have: Mapping[Key, float], owes: Mapping[Key, float]) -> Iterator[Row]:
+    """The row  Σ have·n ≥ Σ owes·share  in integers; none where nothing is owed."""
+    due = {share: amount for share, amount in owes.items() if amount > 0}
+    if not due:
+        return
+    left, right = cover(have, due)
+    terms = {column: amount * GRID for column, amount in left.items()}
+    yield Row(key, terms | {share: -amount for share, amount in right.items()}, lower=0)
+
+
+def _mixed(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, tuple[Candidate, ...]]]:
+    for demand in index.problem.demands:
+        if demand.routing is Routing.MIXED:
+            for path, role, group in index.path_roles(demand):
+                yield demand, path, role, group

@@ -1,0 +1,154 @@
+"""The lexicographic descent: one goal after the other, each held when the next is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil, floor
+
+from models.solution import Level
+from planner.clock import Clock
+from planner.optimization.backends.engine import Ask, Engine, Outcome, Termination
+from planner.optimization.program import Column, Goal, IntegerProgram, Key, Row
+from planner.optimization.protocol import Progress, ProgressEvent, SolveOptions
+
+__all__ = ["Descent", "Proved"]
+
+_NOT_LAST = 0.8
+"""Share of the time left that a level may take while others wait."""
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A goal that was solved, and the bound proven for it (integer value of the goal; None: nothing proven)."""
+
+    goal: Goal
+    bound: float | None
+    proven: bool
+
+
+@dataclass
+class Descent:
+    """State of one descent: the program with what is held so far, and the best values.
+
+    Attributes:
+        engine: answers each minimization.
+        program: grows by a holding row per level.
+        options: time, gap, threads for all levels together.
+        tolerance: relative slack that a held level leaves to the next ones.
+        values: values of the latest plan; empty while there is none.
+        stopped: set when no further level can be asked: no plan, or no time.
+    """
+
+    engine: Engine
+    program: IntegerProgram
+    options: SolveOptions
+    tolerance: float
+    clock: Clock
+    progress: Progress
+    values: Mapping[Key, int] = field(default_factory=dict)
+    hint: Mapping[Key, int] = field(default_factory=dict)
+    levels: list[Proved] = field(default_factory=list)
+    stopped: Termination | None = None
+    start_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.start_s = self.clock.monotonic_s()
+
+    @property
+    def seconds_left(self) -> float:
+        """Wall time that is left."""
+        return self.options.time_limit_s - (self.clock.monotonic_s() - self.start_s)
+
+    def extend(self, columns: tuple[Column, ...] = (), rows: tuple[Row, ...] = ()) -> None:
+        """Add columns and rows to the program."""
+        self.program = self.program.plus(columns, rows)
+
+    def minimize(self, goal: Goal, *, last: bool = False, record: bool = True) -> int | None:
+        """Solve one goal and hold it; its value, or None when there is no plan.
+
+        A goal that time does not reach keeps the value of the plan at hand, with no bound.
+        """
+        if self.stopped is not None and not self.values:
+            return None
+        outcome = self._ask(goal, last)
+        if outcome.values is not None:
+            self.values = self.hint = outcome.values
+        elif not self.values:
+            self.stopped = outcome.termination
+            return None
+        value = goal.activity(self.values)
+        bound = _integer_bound(outcome.bound) if outcome.values is not None else None
+        proven = outcome.termination is Termination.OPTIMAL or _within(value, bound, self.options.gap)
+        if record:
+            self.levels.append(Proved(goal, bound, proven))
+        self._hold(goal, value, bound)
+        return value
+
+    def _ask(self, goal: Goal, last: bool) -> Outcome:  # noqa: FBT001 - private
+        if self.values and not goal.terms:
+            return Outcome(Termination.OPTIMAL, self.values, goal.constant)
+        left = self.seconds_left
+        if left <= 0:
+            return Outcome(Termination.TIMED_OUT)
+        return self.engine.minimize(
+            Ask(
+                program=self.program,
+                goal=goal,
+                seconds=left if last else left * _NOT_LAST,
+                gap=self.options.gap,
+                threads=self.options.threads,
+                seed=self.options.seed,
+                hint=self.hint or None,
+                report=lambda value, bound: self._tell(goal, value, bound),
+            )
+        )
+
+    def _tell(self, goal: Goal, value: int | None, bound: float | None) -> None:
+        self.progress(
+            ProgressEvent(
+                solver=self.engine.name,
+                level=goal.name,
+                seconds=self.clock.monotonic_s() - self.start_s,
+                value=None if value is None else goal.in_units(value),
+                bound=None if bound is None else goal.in_units(bound),
+            )
+        )
+
+    def _hold(self, goal: Goal, value: int, bound: float | None) -> None:
+        """Keep the goal at its value, or as far above its bound as the tolerance allows, whichever is more."""
+        if not goal.terms:
+            return
+        slack = 0 if bound is None else floor(bound + self.tolerance * abs(bound))
+        limit = max(value, slack) - goal.constant
+        self.extend(rows=(Row(("level", goal.name), goal.terms, upper=limit),))
+
+    def levels_at(self, values: Mapping[Key, int]) -> tuple[Level, ...]:
+        """Every recorded level with its value in the final plan."""
+        return tuple(_level(proved, values) for proved in self.levels)
+
+
+def _level(proved: Proved, values: Mapping[Key, int]) -> Level:
+    goal = proved.goal
+    value = goal.activity(values)
+    bound = proved.bound
+    gap = None
+    if bound is not None:
+        distance = max(0.0, value - bound)
+        gap = distance / abs(value) if value else distance * goal.unit
+    return Level(
+        name=goal.name,
+        value=goal.in_units(value),
+        bound=None if bound is None else goal.in_units(min(bound, value)),
+        gap=gap,
+        unit=goal.unit_name,
+    )
+
+
+def _integer_bound(bound: float | None) -> float | None:
+    """Goals are integers, so a bound is one too; a millionth is left to the engine's tolerance."""
+    return None if bound is None else float(ceil(bound - max(1e-6, 1e-9 * abs(bound))))
+
+
+def _within(value: int, bound: float | None, gap: float) -> bool:
+    return bound is not None and value - bound <= gap * abs(value)

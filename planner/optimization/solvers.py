@@ -1,0 +1,64 @@
+"""One factory per solver; an engine is imported when its solver is asked for, since loading one takes a while."""
+
+from __future__ import annotations
+
+from planner.optimization.backends.engine import Engine
+from planner.optimization.exact import WholeProgram
+from planner.optimization.heuristics.answer import HeuristicSolver
+from planner.optimization.heuristics.solvers import greedy_counts
+from planner.optimization.protocol import Solver
+
+__all__ = ["auto", "cost_aware", "cp_sat", "fair_share", "greedy", "pulp_cbc", "pulp_highs", "rescale"]
+
+
+def auto() -> Solver:
+    """HiGHS through PuLP first, which proves small and middle programs fastest; then CP-SAT from where it stands."""
+    from planner.optimization.backends.pulp import PulpHighs
+    from planner.optimization.backends.race import Relay
+
+    return WholeProgram(Relay([PulpHighs, _cp_sat]), name="auto", hint=greedy_counts)
+
+
+def cp_sat() -> Solver:
+    """CP-SAT on the whole program, started from the greedy plan."""
+    return WholeProgram(_cp_sat(), name="cp-sat", hint=greedy_counts)
+
+
+def _cp_sat() -> Engine:
+    from planner.optimization.backends.cpsat import CpSat
+
+    return CpSat()
+
+
+def pulp_highs() -> Solver:
+    """PuLP with HiGHS on the whole program, from nothing: a second opinion leans on nobody's plan."""
+    from planner.optimization.backends.pulp import PulpHighs
+
+    return WholeProgram(PulpHighs(), name="pulp")
+
+
+def pulp_cbc() -> Solver:
+    """PuLP with CBC on the whole program."""
+    from planner.optimization.backends.pulp import PulpCbc
+
+    return WholeProgram(PulpCbc(), name="pulp-cbc")
+
+
+def greedy() -> Solver:
+    """Greedy-by-Saturation, the published baseline."""
+    return HeuristicSolver("greedy")
+
+
+def cost_aware() -> Solver:
+    """CostAware, published; knows no budget."""
+    return HeuristicSolver("cost-aware")
+
+
+def fair_share() -> Solver:
+    """GreedyByScore, published."""
+    return HeuristicSolver("fair-share")
+
+
+def rescale() -> Solver:
+    """Rescale before GreedyByScore, published."""
+    return HeuristicSolver("rescale")
