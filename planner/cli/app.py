@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli.commands import knowledge, planning
+from planner.cli.commands import knowledge
+from planner.cli.commands.check import CheckOptions, check
+from planner.cli.commands.explain import ExplainOptions, explain
+from planner.cli.commands.plan import PlanOptions, plan
 from planner.cli.edge import takes
 
 __all__ = ["app", "main"]
@@ -25,9 +28,9 @@ app = typer.Typer(
 catalog = typer.Typer(help="Accelerators, LLMs and profiles that are known.", no_args_is_help=True)
 importing = typer.Typer(help="Turn files of other tools into ours.", no_args_is_help=True)
 
-app.command("plan")(takes(planning.PlanOptions)(planning.plan))
-app.command("explain")(takes(planning.ExplainOptions)(planning.explain))
-app.command("check")(takes(planning.CheckOptions)(planning.check))
+app.command("plan")(takes(PlanOptions)(plan))
+app.command("explain")(takes(ExplainOptions)(explain))
+app.command("check")(takes(CheckOptions)(check))
 app.add_typer(catalog, name="catalog")
 catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))
 catalog.command("show")(takes(knowledge.ShowOptions)(knowledge.catalog_show))

@@ -25,7 +25,9 @@ def as_json(document: Object) -> str:
 
 def report_object(report: Report) -> Object:
     """All of an answer; ``best_effort`` is there only when the problem is infeasible."""
-    document: Object = {"schema": SCHEMA, "problem": report.problem.name} | _answer(report.problem, report.answer)
+    document: Object = {"schema": SCHEMA, "problem": report.problem.name} | _answer(
+        report.problem, report.answer
+    )
     if report.best_effort is not None:
         document["best_effort"] = _answer(report.problem, report.best_effort)
     return document | {

@@ -8,6 +8,7 @@ from typing import Final
 from models.explanation import BindingRow, Conflict, Relaxation
 from models.ids import PoolId
 from models.problem import Problem
+from models.variant import Role
 from planner.wording.numbers import number, number_up, quantity, quantity_up, used_of
 
 __all__ = ["binding_sentence", "conflict_sentence", "family_phrase", "limit_phrase", "relaxation_sentence"]
@@ -41,16 +42,26 @@ def _placement(key: tuple[str, ...]) -> str:
     return f"room on single nodes of {_of(tuple(places))}{pods}"
 
 
+def _on_path(key: tuple[str, ...]) -> str:
+    """The service of a key (service, path, role); the role only where it does not do everything."""
+    service, *rest = key or ("",)
+    role = rest[-1] if rest else Role.BOTH
+    return service if role == Role.BOTH else f"{service} ({role})"
+
+
 def _survive(key: tuple[str, ...]) -> str:
     if len(key) > 1:
-        return f"the promise that {_of(key[:-1])} survives the loss of {key[-1]}"
+        return f"the promise that {_on_path(key[:-1])} survives the loss of {key[-1]}"
     return f"the promise that {_of(key)} survives a loss"
 
 
+_OWED: Final = {"rate", "headroom", "survive"}
+"""Families in which capacity must reach what is owed, rather than use stay below a limit."""
+
 _PHRASES: Final[dict[str, Callable[[tuple[str, ...]], str]]] = {
     "demand": lambda key: f"the demand of {_of(key)}",
-    "rate": lambda key: f"the rated capacity of {_of(key)}",
-    "headroom": lambda key: f"the headroom of {_of(key)}",
+    "rate": lambda key: f"the rated capacity of {_on_path(key)}",
+    "headroom": lambda key: f"the capacity of {_on_path(key)} with headroom",
     "gpus": lambda key: f"the GPUs of pool {_of(key)}",
     "nodes": lambda key: f"the nodes that may be added to pool {_of(key)}",
     "placement": _placement,
@@ -80,6 +91,9 @@ def limit_phrase(family: str, key: tuple[str, ...]) -> str:
 def binding_sentence(row: BindingRow) -> str:
     """How far a limit is used, e.g. "The power cap of hall-1: 39.8 kW of 40 kW are used."."""
     phrase = limit_phrase(row.family, row.key)
+    if row.family in _OWED:
+        used, limit = quantity(row.used, row.unit), quantity(row.limit, row.unit)
+        return f"{_capital(phrase)}: {used} are owed and {limit} are there."
     return f"{_capital(phrase)}: {used_of(row.used, row.limit, row.unit)} {'is' if row.used == 1 else 'are'} used."
 
 

@@ -22,7 +22,7 @@ UNKNOWN: Final = "?"
 
 _KILO: Final = {"W": ("kW", 1e3), "B": ("GiB", 2.0**30), "B/s": ("GB/s", 1e9), "FLOP/s": ("TFLOP/s", 1e12)}
 _KILO_FROM: Final = 1e4
-_COUNTED: Final = {"GPU", "node", "replica", "change", "pod", "move"}
+_COUNTED: Final = {"GPU", "node", "replica", "change", "pod", "move", "token"}
 _SHARES: Final = {"share", "%"}
 
 
@@ -84,12 +84,12 @@ def now_and_planned(current: int, pending: int, planned: int) -> str:
 
 
 def _with_unit(value: float | None, unit: str, write: Callable[[float | None], str]) -> str:
-    if value is None or not unit:
+    if value is None or unit in {"", "1"}:
         return write(value)
     if unit in _SHARES:
         return percent(value)
-    if unit in _COUNTED:
-        return f"{write(value)} {unit}{'' if value == 1 else 's'}"
+    if unit.removesuffix("s") in _COUNTED:
+        return f"{write(value)} {unit.removesuffix('s')}{'' if value == 1 else 's'}"
     if unit in _KILO and abs(value) >= _KILO_FROM:
         larger, scale = _KILO[unit]
         return f"{write(value / scale)} {larger}"

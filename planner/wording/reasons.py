@@ -15,28 +15,33 @@ __all__ = ["reason_sentence"]
 # The last needs no fact.
 _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
     Reason.NO_POOL_WITH_ACCELERATOR: (
+        "it needs {needs} and the pool has {has}",
         "no pool has the accelerator {accelerator}",
         "no pool has its accelerator",
     ),
-    Reason.POOL_NOT_ALLOWED: ("the service may not use pool {pool}", "the service may not use this pool"),
+    Reason.POOL_NOT_ALLOWED: (
+        "the service may not use pool {pool}: {rule}",
+        "the service may not use this pool",
+    ),
     Reason.ACCELERATOR_NOT_ALLOWED: (
-        "the service may not use {accelerator}",
+        "the service may not use {accelerator}: {rule}",
         "the service may not use this accelerator",
     ),
     Reason.REGION_NOT_ALLOWED: (
-        "the service may not run in region {region}",
+        "the service may not run in region {region}: {rule}",
         "the service may not run in this region",
     ),
     Reason.CLUSTER_NOT_ALLOWED: (
-        "the service may not run in cluster {cluster}",
+        "the service may not run in cluster {cluster}: {rule}",
         "the service may not run in this cluster",
     ),
     Reason.RESIDENCY_NOT_ALLOWED: (
-        "its data may not be in {residency}",
+        "its data may be in {allowed} and the pool is in {residency}",
+        "its data may be in {allowed} and nobody states where the pool is",
         "its data may not be in the jurisdiction of this pool",
     ),
     Reason.PINNED_ELSEWHERE: (
-        "the service is pinned to {running}",
+        "the service is pinned to {runs_on}, which runs now, and this is {accelerator}",
         "the service is pinned to the accelerator types that run now",
     ),
     Reason.WEIGHTS_DO_NOT_FIT: (
@@ -68,7 +73,7 @@ _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
         "it does not keep the latency promises at any rate",
     ),
     Reason.POD_LARGER_THAN_NODE: (
-        "a pod needs {gpus_per_pod} GPUs and the largest node has {largest_node}",
+        "a pod needs {gpus_per_pod} GPUs and the largest node has {largest_node_gpus}",
         "a pod needs more GPUs than any node has",
     ),
     Reason.UNKNOWN_PRICE: (
@@ -115,7 +120,7 @@ _UNITS: Final = (
     ("_tokens_inside_trigger", "tokens"),
     ("_tokens", "tokens"),
     ("_rps", "req/s"),
-    ("_gpus", "GPUs"),
+    ("_gpus", ""),
     ("_share", ""),
     ("_w", "W"),
     ("_s", "s"),

@@ -73,4 +73,4 @@ def _doubt(levels: Sequence[Level], *, proves: bool) -> str:
 def _gap(level: Level) -> str:
     if level.gap is None:
         return "unknown"
-    return percent(level.gap) if level.value else quantity(level.gap, level.unit)
+    return percent(level.gap) if level.value or not level.gap else quantity(level.gap, level.unit)

@@ -49,7 +49,12 @@ def piped(report: Report) -> str:
 
 def on_terminal(report: Report, *, width: int = 80, every_service: bool = False) -> str:
     console = Console(
-        file=io.StringIO(), width=width, force_terminal=True, color_system="standard", highlight=False, markup=False
+        file=io.StringIO(),
+        width=width,
+        force_terminal=True,
+        color_system="standard",
+        highlight=False,
+        markup=False,
     )
     show_report(console, report, every_service=every_service)
     assert isinstance(console.file, io.StringIO)
@@ -93,14 +98,22 @@ def test_a_terminal_folds_names_and_loses_no_letter(width: int) -> None:
     name = "x" * 70 + "y" * 70
     report = an_optimal_report()
     longer = report.problem.candidates[0].but(variant=name)
-    text = on_terminal(report.but(problem=report.problem.but(candidates=(longer, *report.problem.candidates[1:]))), width=width)
-    assert (text.count("x"), text.count("y") >= 70) == (70 + on_terminal(report, width=width).count("x"), True)
+    text = on_terminal(
+        report.but(problem=report.problem.but(candidates=(longer, *report.problem.candidates[1:]))),
+        width=width,
+    )
+    assert (text.count("x"), text.count("y") >= 70) == (
+        70 + on_terminal(report, width=width).count("x"),
+        True,
+    )
 
 
 @pytest.mark.parametrize(
     ("every_service", "rows"), [(False, SHOWN_SERVICES), (True, SHOWN_SERVICES + 5)], ids=["first", "all"]
 )
-def test_a_terminal_stops_after_many_services_unless_all_are_asked_for(every_service: bool, rows: int) -> None:
+def test_a_terminal_stops_after_many_services_unless_all_are_asked_for(
+    every_service: bool, rows: int
+) -> None:
     text = on_terminal(a_large_report(SHOWN_SERVICES + 5), every_service=every_service)
     assert len(set(re.findall(r"service-\d{4}", text))) == rows
     assert ("and 5 more services; --all shows them" in text) is not every_service

@@ -118,7 +118,9 @@ def test_a_fault_of_ours_says_how_to_report_it(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("way", ["option", "variable"])
-def test_the_traceback_is_there_when_asked_for(answer: Answer, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_the_traceback_is_there_when_asked_for(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     answer(RuntimeError("boom"))
     if way == "variable":
         monkeypatch.setenv("FLEETPLAN_DEBUG", "1")
@@ -137,7 +139,9 @@ def test_wrong_options_end_with_two(arguments: list[str]) -> None:
     assert (done.exit_code, done.stdout) == (2, "")
 
 
-@pytest.mark.parametrize(("levels", "said"), [("cost,unservd", "unserved"), ("cost,cost", "at most once"), ("", "''")])
+@pytest.mark.parametrize(
+    ("levels", "said"), [("cost,unservd", "unserved"), ("cost,cost", "at most once"), ("", "''")]
+)
 def test_wrong_objective_levels_end_with_two(answer: Answer, levels: str, said: str) -> None:
     answer(an_optimal_report())
     done = run("plan", "any.yaml", "--objective", levels)
@@ -219,7 +223,10 @@ def test_a_part_of_the_catalog_is_listed(part: str) -> None:
     assert one in whole
 
 
-@pytest.mark.parametrize(("name", "shown"), [("H100", "memory_bytes"), ("h100", "memory_bytes"), ("Qwen3-32B", "attention.kv_heads")])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("H100", "memory_bytes"), ("h100", "memory_bytes"), ("Qwen3-32B", "attention.kv_heads")],
+)
 def test_an_entry_is_shown_with_its_sources(name: str, shown: str) -> None:
     done = run("catalog", "show", name)
     assert done.exit_code == 0

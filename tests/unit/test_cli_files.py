@@ -66,9 +66,12 @@ def test_a_new_file_is_as_open_as_any_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("", "a folder"), ("missing/answer.json", "no folder"), ("file/answer.json", "no folder")]
+    ("name", "found"),
+    [("", "a folder"), ("missing/answer.json", "no folder"), ("file/answer.json", "no folder")],
 )
-def test_a_file_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path, name: str, found: str) -> None:
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path, name: str, found: str
+) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigurationError, match=found):
         check_target(tmp_path / name)

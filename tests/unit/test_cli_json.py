@@ -53,7 +53,9 @@ def key_of(path: str) -> str:
     path = FREE_NAMES.sub(r"\1.*", path)
     if path.startswith("best_effort."):
         return key_of(path.removeprefix("best_effort."))
-    return re.sub(r"^beside\.[^.]+\.(status|objective|violations\[\]|derived_from)(\..*)?$", r"beside.*.\1", path)
+    return re.sub(
+        r"^beside\.[^.]+\.(status|objective|violations\[\]|derived_from)(\..*)?$", r"beside.*.\1", path
+    )
 
 
 def documents() -> list[dict[str, Any]]:
@@ -89,8 +91,17 @@ def test_the_best_effort_has_the_shape_of_the_answer() -> None:
 
 def test_an_answer_without_a_plan_has_no_figures() -> None:
     document = report_object(a_timed_out_report())
-    kept = {key: document[key] for key in ("objective", "bound", "gap", "allocations", "services", "nodes_added")}
-    assert kept == {"objective": None, "bound": None, "gap": None, "allocations": [], "services": [], "nodes_added": {}}
+    kept = {
+        key: document[key] for key in ("objective", "bound", "gap", "allocations", "services", "nodes_added")
+    }
+    assert kept == {
+        "objective": None,
+        "bound": None,
+        "gap": None,
+        "allocations": [],
+        "services": [],
+        "nodes_added": {},
+    }
 
 
 def test_relative_costs_are_no_dollars() -> None:
@@ -113,7 +124,7 @@ def test_candidates_that_neither_run_nor_shall_run_are_left_out() -> None:
         ("llama-70b-a100-tp4", 2, 0), ("llama-70b-h100-tp8", 3, 5), ("small", 0, 3),
     ]  # fmt: skip
     idle = an_optimal_report()
-    counts = {name: 0 for name in idle.answer.solution.counts}
+    counts = dict.fromkeys(idle.answer.solution.counts, 0)
     empty = idle.but(answer=idle.answer.but(solution=idle.answer.solution.but(counts=counts)))
     assert [each["variant"] for each in report_object(empty)["allocations"]] == [
         "llama-70b-a100-tp4", "llama-70b-h100-tp8",

@@ -46,7 +46,8 @@ def test_a_number(value: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(46.2, "46.2"), (46.2301, "46.24"), (0.1 + 0.2, "0.3"), (2.0, "2"), (33612.3, "33,613")]
+    ("value", "text"),
+    [(46.2, "46.2"), (46.2301, "46.24"), (0.1 + 0.2, "0.3"), (2.0, "2"), (33612.3, "33,613")],
 )
 def test_a_number_that_must_suffice_is_rounded_up(value: float, text: str) -> None:
     assert number_up(value) == text
@@ -63,7 +64,14 @@ def test_a_share_in_percent(share: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0.00"), (12.5, "12.50"), (1234.5, "1,234.50"), (123456.7, "123,457"), (0.0423, "0.042"), (None, "?")],
+    [
+        (0, "0.00"),
+        (12.5, "12.50"),
+        (1234.5, "1,234.50"),
+        (123456.7, "123,457"),
+        (0.0423, "0.042"),
+        (None, "?"),
+    ],
 )
 def test_money(value: float | None, text: str) -> None:
     assert money(value) == text
@@ -72,7 +80,7 @@ def test_money(value: float | None, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [(700, "W", "700 W"), (46_200, "W", "46.2 kW"), (1, "GPU", "1 GPU"), (2, "GPU", "2 GPUs"), (0.5, "share", "50 %"),
-     (3.2, "req/s", "3.2 req/s"), (7, "", "7"), (None, "W", "?"), (80 * 2**30, "B", "80 GiB")],
+     (3.2, "req/s", "3.2 req/s"), (1, "replicas", "1 replica"), (2, "1", "2"), (7, "", "7"), (None, "W", "?"), (80 * 2**30, "B", "80 GiB")],
 )  # fmt: skip
 def test_a_quantity(value: float | None, unit: str, text: str) -> None:
     assert quantity(value, unit) == text
@@ -92,7 +100,8 @@ def test_the_use_of_a_limit_names_the_unit_once(used: float, limit: float, unit:
 
 
 @pytest.mark.parametrize(
-    ("current", "pending", "planned", "text"), [(3, 0, 5, "3 → 5"), (3, 1, 2, "3+1 → 2"), (3, 0, 3, "3"), (0, 2, 2, "0+2 → 2")]
+    ("current", "pending", "planned", "text"),
+    [(3, 0, 5, "3 → 5"), (3, 1, 2, "3+1 → 2"), (3, 0, 3, "3"), (0, 2, 2, "0+2 → 2")],
 )
 def test_now_and_planned(current: int, pending: int, planned: int, text: str) -> None:
     assert now_and_planned(current, pending, planned) == text
@@ -146,7 +155,9 @@ def test_every_family_has_phrases(family: str) -> None:
         ("placement", ("eu-west", "4"), "room on single nodes of eu-west for pods of 4 GPUs"),
         ("placement", ("eu-west", "rack-1", "8"), "room on single nodes of eu-west / rack-1 for pods of 8 GPUs"),
         ("survive", ("chat", "aggregated", "both", "zone-a"),
-         "the promise that chat / aggregated / both survives the loss of zone-a"),
+         "the promise that chat survives the loss of zone-a"),
+        ("rate", ("chat", "disaggregated", "prefill"), "the rated capacity of chat (prefill)"),
+        ("headroom", ("chat", "aggregated", "both"), "the capacity of chat with headroom"),
         ("spend", (), "the budget"),
         ("carbon", ("hall-1",), "carbon hall-1"),
     ],
@@ -158,6 +169,13 @@ def test_a_limit_as_a_phrase(family: str, key: tuple[str, ...], phrase: str) -> 
 def test_a_limit_that_binds() -> None:
     row = BindingRow(family="power", key=("hall-1",), used=39_800, limit=40_000, unit="W")
     assert binding_sentence(row) == "The power cap of hall-1: 39.8 of 40 kW are used."
+
+
+def test_capacity_that_is_just_enough() -> None:
+    row = BindingRow(family="rate", key=("chat", "aggregated", "both"), used=13.8, limit=14.4, unit="req/s")
+    assert (
+        binding_sentence(row) == "The rated capacity of chat: 13.8 req/s are owed and 14.4 req/s are there."
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,7 +204,7 @@ def test_a_conflict(families: tuple[str, ...], sentence: str) -> None:
          "Lower the bounds on replicas of chat from 4 replicas to 2 replicas."),
     ],
 )  # fmt: skip
-def test_a_relaxation_in_the_terms_of_the_user(  # noqa: PLR0913, PLR0917 - a table of cases
+def test_a_relaxation_in_the_terms_of_the_user(
     family: str, key: tuple[str, ...], limit: float, needed: float, unit: str, sentence: str
 ) -> None:
     relaxation = Relaxation(family=family, key=key, limit=limit, needed=needed, unit=unit, verified=True)
@@ -196,7 +214,9 @@ def test_a_relaxation_in_the_terms_of_the_user(  # noqa: PLR0913, PLR0917 - a ta
 
 def test_a_relaxation_that_nobody_verified_says_so() -> None:
     relaxation = Relaxation(family="spend", key=(), limit=1, needed=2, unit="$/h", verified=False)
-    assert relaxation_sentence(relaxation, a_problem()).endswith("(an estimate; no plan with it was verified).")
+    assert relaxation_sentence(relaxation, a_problem()).endswith(
+        "(an estimate; no plan with it was verified)."
+    )
 
 
 def answer(status: Status, *levels: Level, judged: bool = True, unserved_rps: float = 0.0) -> Comparison:
@@ -241,7 +261,8 @@ def test_a_heuristic_proves_nothing() -> None:
     [
         (OPEN, ("100 $/h", "98.7 $/h", "1.3 %")),
         (OPEN.but(bound=None, gap=None), ("100 $/h", "unknown", "unknown")),
-        (OPEN.but(value=0, bound=0, gap=0), ("0 $/h", "0 $/h", "0 $/h")),
+        (OPEN.but(value=0, bound=0, gap=0), ("0 $/h", "0 $/h", "0 %")),
+        (OPEN.but(value=0, bound=-2, gap=2), ("0 $/h", "-2 $/h", "2 $/h")),
     ],
 )
 def test_a_level_in_figures(level: Level, figures: tuple[str, str, str]) -> None:

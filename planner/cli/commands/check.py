@@ -1,0 +1,97 @@
+"""``check``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli.commands.solving import SET_HELP
+from planner.cli.edge import Common, ExitCode
+from planner.cli.terminal import note, out_console
+from planner.errors import ConfigurationError, Finding, nearest
+
+if TYPE_CHECKING:
+    from models.problem import Problem
+    from models.report import Report
+    from models.solution import Solution
+
+__all__ = ["CheckOptions", "check"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Common):
+    """Options of ``check``."""
+
+    scenario: Annotated[
+        Path, typer.Argument(metavar="SCENARIO", help="Scenario file (YAML).", show_default=False)
+    ]
+    solution: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOLUTION", help="Answer saved with 'plan -o', or a bare solution.", show_default=False
+        ),
+    ]
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
+    ] = None
+    allow_unserved: Annotated[
+        bool, typer.Option("--allow-unserved", help="Demand that stays unserved breaks no rule.")
+    ] = False
+
+
+def check(options: CheckOptions) -> ExitCode:
+    """Judge a solution by the rules of a scenario; exit code 3 if it breaks any."""
+    from planner.cli.files import read_solution_or_report
+    from planner.door import load_scenario
+    from planner.planning import sized
+    from planner.referee import check as violations_of
+
+    found = read_solution_or_report(options.solution)
+    scenario = load_scenario(options.scenario, overrides=options.overrides or ())
+    problem = sized(scenario, allow_unserved=options.allow_unserved)
+    solution = _solution_of(found, options.solution)
+    _refuse_strangers(problem, solution, options.solution)
+    if solution.derived_from not in {"", problem.fingerprint}:
+        note("the solution was made for another problem than this scenario is now; it is judged by this one")
+    violations = violations_of(problem, solution)
+    console = out_console()
+    if not violations:
+        console.print("Every rule holds.", style="green")
+        return ExitCode.DONE
+    console.print(
+        f"{len(violations)} {'rule is' if len(violations) == 1 else 'rules are'} broken:", style="bold red"
+    )
+    from planner.cli.screen.layout import bullets
+
+    bullets(console, [violation.text for violation in violations])
+    return ExitCode.NOT_KEPT
+
+
+def _solution_of(found: Solution | Report, path: Path) -> Solution:
+    from models.solution import Solution
+
+    solution = found if isinstance(found, Solution) else (found.best_effort or found.answer).solution
+    if not solution.has_plan:
+        finding = Finding(str(path), None, "", f"status {solution.status}", "a solution that has a plan")
+        raise ConfigurationError.from_findings([finding])
+    return solution
+
+
+def _refuse_strangers(problem: Problem, solution: Solution, path: Path) -> None:
+    """A solution that speaks of what the scenario does not have cannot be judged."""
+    places = (
+        ("counts", solution.counts, problem.candidate),
+        ("nodes_added", solution.nodes_added, problem.pool),
+    )
+    findings = [
+        Finding(str(path), None, f"{field}.{name}", f"{name!r}, which the scenario does not have",
+                suggestion=nearest(name, known))
+        for field, counts, known in places
+        for name, count in counts.items()
+        if count and name not in known
+    ]  # fmt: skip
+    if findings:
+        raise ConfigurationError.from_findings(findings)

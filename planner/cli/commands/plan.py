@@ -1,0 +1,87 @@
+"""``plan``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli.commands.solving import Solving, answered, ending
+from planner.cli.edge import ExitCode
+from planner.cli.terminal import note, out_console
+
+if TYPE_CHECKING:
+    from models.report import Comparison, Report
+
+__all__ = ["PlanOptions", "plan"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Solving):
+    """Options of ``plan``."""
+
+    scenario: Annotated[
+        Path, typer.Argument(metavar="SCENARIO", help="Scenario file (YAML).", show_default=False)
+    ]
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="A saved answer to show beside; may be repeated."
+        ),
+    ] = None
+    every_service: Annotated[
+        bool, typer.Option("--all", help="Show every service, however many there are.")
+    ] = False
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/json.md) and nothing else.")
+    ] = False
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", show_default=False, help="Save the whole answer to a file."
+        ),
+    ] = None
+
+
+def plan(options: PlanOptions) -> ExitCode:
+    """Plan a fleet: how many replicas of which variant on which GPUs, how good that is, and why."""
+    from planner.cli.files import check_target
+
+    if options.output is not None:
+        check_target(options.output)
+    saved = [_saved(path) for path in options.against or ()]
+    report = answered(options.scenario, options)
+    report = report.but(beside=(*report.beside[:-1], *saved, *report.beside[-1:]))
+    if options.output is not None and _worth_saving(report):
+        write_report(options.output, report)
+        note(f"saved to {options.output}")
+    if options.as_json:
+        from planner.cli.json_output import as_json, report_object
+
+        sys.stdout.write(as_json(report_object(report)))
+    else:
+        console = out_console()
+        show_report(console, report, every_service=options.every_service or not console.is_terminal)
+    return ending(report)
+
+
+def _saved(path: Path) -> Comparison:
+    """The answer of a saved file, under the name of the file."""
+    from planner.cli.files import read_report
+
+    report = read_report(path)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "saved"
+    return (report.best_effort or report.answer).but(name=name)
+
+
+def _worth_saving(report: Report) -> bool:
+    from models.solution import Status
+
+    worth = report.answer.solution.status not in {Status.TIMED_OUT, Status.FAILED}
+    if not worth:
+        note("there is no answer to save; the file was left as it is")
+    return worth

@@ -1,0 +1,121 @@
+"""What ``plan`` and ``explain`` have in common: how a scenario is read and solved, and what its answer means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from planner.cli.edge import Common, ExitCode
+from planner.cli.terminal import shown_progress
+from planner.errors import ConfigurationError, Finding, InternalError, nearest
+
+if TYPE_CHECKING:
+    from models.report import Report
+    from models.scenario import Scenario
+    from planner.optimization.protocol import SolveOptions
+
+__all__ = ["SET_HELP", "Solving", "answered", "ending"]
+
+SET_HELP: Final = "Change one value of the scenario, e.g. limits.spend_usd_per_h=40; may be repeated."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solving(Common):
+    """How a scenario is read and solved."""
+
+    solver: Annotated[str, typer.Option(help="Solver by name; 'fleetplan plugins' lists them.")] = "auto"
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL,LEVEL...",
+            help="What is made small, most important first: unserved,cost,power,changes.",
+        ),
+    ] = None
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=1e7, metavar="S", help="Wall time for the solver, s; default 60."),
+    ] = None
+    gap: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="G", help="Gap that counts as proven; default 0.0001."),
+    ] = None
+    threads: Annotated[int | None, typer.Option(min=1, metavar="N", help="Workers of the solver.")] = None
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
+    ] = None
+    allow_unserved: Annotated[
+        bool, typer.Option("--allow-unserved", help="Demand is a goal for every service, not a promise.")
+    ] = False
+
+
+def answered(path: Path, options: Solving) -> Report:
+    """Read the scenario and plan it.
+
+    Raises:
+        ConfigurationError: the scenario or an option is wrong.
+    """
+    from planner.door import load_scenario
+    from planner.planning import plan_scenario
+
+    scenario = _ordered(load_scenario(path, overrides=options.overrides or ()), options.objective)
+    with shown_progress() as progress:
+        return plan_scenario(
+            scenario,
+            solver=options.solver,
+            options=_solve_options(options),
+            progress=progress,
+            allow_unserved=options.allow_unserved,
+        )
+
+
+def _solve_options(options: Solving) -> SolveOptions:
+    from planner.optimization.protocol import SolveOptions
+    from planner.settings import load_settings
+
+    settings = load_settings()
+    return SolveOptions(
+        time_limit_s=settings.time_limit_s if options.time_limit is None else options.time_limit,
+        gap=settings.gap if options.gap is None else options.gap,
+        threads=settings.threads if options.threads is None else options.threads,
+    )
+
+
+def _ordered(scenario: Scenario, objective: str | None) -> Scenario:
+    """The scenario with the levels of ``--objective``."""
+    from models.scenario import ObjectiveLevel
+
+    if objective is None:
+        return scenario
+    known = [str(level) for level in ObjectiveLevel]
+    wanted = [word.strip() for word in objective.split(",")]
+    findings = [
+        Finding("", None, "--objective", repr(word), ", ".join(known), nearest(word, known))
+        for word in wanted
+        if word not in known
+    ]
+    if len(set(wanted)) < len(wanted):
+        findings.append(Finding("", None, "--objective", repr(objective), "each level at most once"))
+    if findings:
+        raise ConfigurationError.from_findings(findings)
+    levels = tuple(ObjectiveLevel(word) for word in wanted)
+    return scenario.but(objective=scenario.objective.but(levels=levels))
+
+
+def ending(report: Report) -> ExitCode:
+    """The exit code of an answer."""
+    from models.solution import Status
+
+    answer = report.answer
+    match answer.solution.status:
+        case Status.INFEASIBLE:
+            return ExitCode.NOT_KEPT
+        case Status.TIMED_OUT:
+            return ExitCode.TRY_AGAIN
+        case Status.FAILED:
+            raise InternalError(f"solver {answer.name!r} failed: {'; '.join(answer.solution.proof.notes)}")
+        case Status.OPTIMAL | Status.FEASIBLE:
+            broken = answer.assessment is not None and answer.assessment.violations
+            return ExitCode.NOT_KEPT if broken else ExitCode.DONE
