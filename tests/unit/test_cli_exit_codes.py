@@ -238,3 +238,11 @@ def test_an_entry_that_nobody_knows_names_the_nearest() -> None:
     done = run("catalog", "show", "H1000")
     assert done.exit_code == 2
     assert "did you mean 'H100'?" in done.stderr
+
+
+def test_explaining_an_infeasible_answer_ends_as_planning_it_did(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    write_report(path, an_infeasible_report())
+    done = run("explain", path)
+    assert done.exit_code == 3
+    assert "Raise the power cap of hall-1 from 28.5 kW to 33.62 kW." in done.stdout

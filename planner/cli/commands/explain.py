@@ -35,6 +35,8 @@ class ExplainOptions(Solving):
 
 def explain(options: ExplainOptions) -> ExitCode:
     """Say why a plan is as it is: limits that bind, variants that are out, and what to relax if there is none."""
+    from planner.cli.files import is_saved_report, read_report
+
     saved = is_saved_report(options.subject)
     report = read_report(options.subject) if saved else answered(options.subject, options)
     if options.as_json:
@@ -45,4 +47,4 @@ def explain(options: ExplainOptions) -> ExitCode:
         from planner.cli.screen.explanation import show_explanation
 
         show_explanation(out_console(), report.explanation, report.problem)
-    return ExitCode.DONE if saved else ending(report)
+    return ending(report)

@@ -49,7 +49,7 @@ class PlanOptions(Solving):
 
 def plan(options: PlanOptions) -> ExitCode:
     """Plan a fleet: how many replicas of which variant on which GPUs, how good that is, and why."""
-    from planner.cli.files import check_target
+    from planner.cli.files import check_target, write_report
 
     if options.output is not None:
         check_target(options.output)
@@ -64,6 +64,8 @@ def plan(options: PlanOptions) -> ExitCode:
 
         sys.stdout.write(as_json(report_object(report)))
     else:
+        from planner.cli.screen.report import show_report
+
         console = out_console()
         show_report(console, report, every_service=options.every_service or not console.is_terminal)
     return ending(report)
