@@ -12,7 +12,7 @@ from models.performance import Unrated
 from models.problem import Candidate, PoolState, candidate_id
 from models.scenario import Scenario
 from models.variant import Variant
-from models.workload import Routing, Service
+from models.workload import Service
 from planner.sizing.mixing import MixRating
 from planner.sizing.money import Price, price_of
 from planner.sizing.names import Names
@@ -128,7 +128,7 @@ def candidate_of(offer: Offer, rating: MixRating, price: Price, setting: Setting
         gpus_per_pod=variant.gpus_per_pod,
         rated_rps=rating.rated_rps,
         surge_rps=rating.surge_rps,
-        by_bucket=rating.by_bucket if service.routing is Routing.BY_LENGTH else {},
+        by_bucket=rating.by_bucket,
         guest_surge_rps=_guests(offer, setting),
         kv_capacity_tokens=None if kv_tokens is None else kv_tokens * service.thresholds.tau_kv,
         kv_tokens_per_rps=rating.kv_tokens_per_rps,

@@ -12,7 +12,8 @@ nobody knows what it carries            stay, and carry nothing of what is promi
 price or power unknown                  an error: no plan can count them
 ======================================  ====================================================================
 
-"Stay" is ``max_replicas`` = on order, and scaling in is not permitted. The rejection is in the problem
+"Stay" is ``max_replicas`` = on order, and scaling in is not permitted. Neither kind counts where the figures of
+the worst candidate decide for all (tokens per request, the weight of a guest). The rejection is in the problem
 beside the candidate, so that reports can say why.
 """
 
@@ -35,6 +36,10 @@ __all__ = ["UNRATED_RPS", "leftover", "leftover_findings"]
 
 UNRATED_RPS: Final = 1e-6
 """Rate of a replica that nothing rates, req/s: as good as nothing, and positive as every rate must be."""
+
+# The guest's weight is the worst surge / guest rate over the candidates of a role, and a missing rate forbids
+# borrowing altogether. What leaves or carries nothing must decide neither, and no rate is larger than this.
+_NO_HINDRANCE_RPS: Final = 1e9
 
 _UNKNOWN: Final = {Reason.NO_MEASUREMENT, Reason.PERCENTILE_NOT_MEASURED}
 _BROKEN_PROMISES: Final = {
@@ -73,7 +78,11 @@ def leftover(offer: Offer, price: Price, setting: Setting, *, roles: Collection[
     stays = _stays(offer, roles)
     reason = offer.refusal.reason if offer.refusal is not None else None
     known = candidate_of(offer, offer.rating or _nothing(), price, setting)
+    guests = setting.guests.get(offer.service.id, ())
     return known.but(
+        guest_surge_rps={guest.id: _NO_HINDRANCE_RPS for guest in guests},
+        kv_capacity_tokens=None,
+        kv_tokens_per_rps=None,
         max_replicas=offer.tally.on_order if stays else 0,
         scale_in_permitted=not stays,
         max_step_down=None,
@@ -90,7 +99,6 @@ def _nothing() -> MixRating:
     return MixRating(
         rated_rps=UNRATED_RPS,
         surge_rps=UNRATED_RPS,
-        by_bucket={},
         kv_capacity_tokens=None,
         kv_tokens_per_rps=None,
         power_w=None,

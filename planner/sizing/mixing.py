@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from models.performance import Origin, Rating
 from models.problem import BucketRating
 from models.workload import Bucket
 
-__all__ = ["MixRating", "mix", "weights"]
+__all__ = ["MixRating", "bucket_rating", "mix", "weights"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +24,22 @@ class MixRating:
     Attributes:
         rated_rps: req/s of the mix inside SLO and trigger.
         surge_rps: req/s of the mix inside SLO up to τ; never below ``rated_rps``.
-        by_bucket: of one bucket alone.
         kv_capacity_tokens: the smallest that a bucket's rating states; None where one states none.
         kv_tokens_per_rps: resident tokens per req/s of the mix; None where one bucket's is unknown.
         power_w: the largest measured draw over the buckets, None where one is unknown.
         origin: the least certain one of the buckets.
         source: where the figures are from.
+        by_bucket: of one bucket alone; empty where nobody needs to know.
     """
 
     rated_rps: float
     surge_rps: float
-    by_bucket: dict[str, BucketRating]
     kv_capacity_tokens: float | None
     kv_tokens_per_rps: float | None
     power_w: float | None
     origin: Origin
     source: str
+    by_bucket: dict[str, BucketRating] = field(default_factory=dict)
 
     def scaled(self, rated: float, surge: float) -> MixRating:
         """The same with both rates of the mix and of every bucket times a factor."""
@@ -77,7 +77,6 @@ def mix(ratings: Mapping[str, Rating], shares: Mapping[str, float]) -> MixRating
     return MixRating(
         rated_rps=rated,
         surge_rps=max(rated, surge),
-        by_bucket={name: _of_bucket(rating) for name, rating in ratings.items()},
         kv_capacity_tokens=_all_known(min, (rating.kv_capacity_tokens for rating in ratings.values())),
         kv_tokens_per_rps=_weighted(kv, share),
         power_w=_all_known(max, (rating.power_w for rating in ratings.values())),
@@ -106,7 +105,8 @@ def _all_known(choose: Callable[[Sequence[float]], float], values: Iterable[floa
     return choose(known) if len(known) == len(listed) else None
 
 
-def _of_bucket(rating: Rating) -> BucketRating:
+def bucket_rating(rating: Rating) -> BucketRating:
+    """The rating of one bucket alone, as a candidate holds it."""
     return BucketRating(
         rated_rps=rating.rated_rps,
         surge_rps=max(rating.rated_rps, rating.surge_rps),

@@ -12,7 +12,7 @@ from models.problem import PoolState
 from models.scenario import Mode
 from models.variant import Variant
 from models.workload import AllowedPlaces, Service
-from planner.sizing.pools import largest_pod
+from planner.sizing.pools import node_sizes
 
 __all__ = ["Refusal", "refusal_of_place", "refusal_of_size"]
 
@@ -60,9 +60,9 @@ def refusal_of_size(variant: Variant, pool: PoolState, domain: DomainId | None, 
     """
     if mode is Mode.UNCONSTRAINED and not pool.nodes and pool.growth is None:
         return None
-    largest = largest_pod(pool, domain)
-    if variant.gpus_per_pod <= largest:
+    if any(size >= variant.gpus_per_pod for size in node_sizes(pool, domain)):
         return None
+    largest = max(node_sizes(pool, domain), default=0)
     facts: dict[str, Fact] = {"gpus_per_pod": variant.gpus_per_pod, "largest_node_gpus": largest}
     return Refusal(Reason.POD_LARGER_THAN_NODE, facts | ({} if domain is None else {"fabric_domain": domain}))
 

@@ -10,7 +10,7 @@ from models.ids import DomainId, NodeId
 from models.problem import NodeState, PoolState
 from models.scenario import PowerBasis
 
-__all__ = ["MOST_NODES", "fabric_domains", "largest_pod", "node_ids", "pool_state"]
+__all__ = ["MOST_NODES", "fabric_domains", "node_ids", "node_sizes", "pool_state"]
 
 MOST_NODES: Final = 100_000
 """Nodes that one pool may have; more is taken for a slip of the pen."""
@@ -55,17 +55,16 @@ def fabric_domains(pool: PoolState, pods_per_replica: int) -> tuple[DomainId | N
     return tuple(sorted({node.fabric_domain for node in pool.nodes if node.fabric_domain})) or (None,)
 
 
-def largest_pod(pool: PoolState, domain: DomainId | None) -> int:
-    """Accelerators of the largest node that exists or may be added; 0 if there is none.
+def node_sizes(pool: PoolState, domain: DomainId | None) -> Iterator[int]:
+    """Accelerators of each node that exists, and of one that may be added.
 
     Every node counts with all its accelerators, whoever uses them now: a pod that is larger than this will
     never find a place, one that merely finds none today is a matter for the solver.
     """
-    sizes = [node.gpus for node in pool.nodes if domain is None or node.fabric_domain == domain]
     growth = pool.growth
     if domain is None and growth is not None and growth.max_nodes != 0:
-        sizes.append(growth.gpus_per_node)
-    return max(sizes, default=0)
+        yield growth.gpus_per_node
+    yield from (node.gpus for node in pool.nodes if domain is None or node.fabric_domain == domain)
 
 
 def _node_states(node: Node) -> Iterator[NodeState]:

@@ -13,7 +13,7 @@ from models.variant import Variant
 from models.workload import Bucket, Routing, Service, Slo
 from planner.performance import MeasuredTable
 from planner.performance import rate as rate_from_table
-from planner.sizing.mixing import MixRating, mix, weights
+from planner.sizing.mixing import MixRating, bucket_rating, mix, weights
 from planner.sizing.names import Names
 
 __all__ = ["Rate", "Ratings", "rate_by_profiles"]
@@ -106,7 +106,8 @@ class Ratings:
         ratings = {name: answer for name, answer in answers.items() if isinstance(answer, Rating)}
         if not ratings:
             return _about(*next((name, a) for name, a in answers.items() if isinstance(a, Unrated)))
-        found = mix(ratings, weights(buckets))
+        by_bucket = {name: bucket_rating(rating) for name, rating in ratings.items()}
+        found = replace(mix(ratings, weights(buckets)), by_bucket=by_bucket)
         return found if stated is None else _as_stated(found, stated, variant.capacity.surge_rps)
 
     def _asked(

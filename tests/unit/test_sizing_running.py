@@ -245,6 +245,22 @@ class TestLeftovers:
         assert (reasons, candidate.max_replicas) == ([Reason.SLO_NOT_MET], most)
         assert candidate.scale_in_permitted is other
 
+    def test_it_does_not_decide_what_guests_may_borrow(self) -> None:
+        host = a_service(variants=(a_variant(), a_variant("other")))
+        guest = a_service("jobs", kind="batch", shares_replicas_of="chat", variants=())
+        answers = {
+            "small": Reason.NO_MEASUREMENT,
+            "other": a_rating(4, kv_tokens_per_rps=50, kv_capacity_tokens=100),
+        }
+        problem = sized(
+            a_scenario(a_running(2), services=(host, guest)),
+            rates(answers, lambda question: question.variant.id),
+        )
+        weights = {c.variant: c.surge_rps / c.guest_surge_rps[guest.id] for c in problem.candidates}
+        assert weights["other"] == 1.0 > weights["small"]
+        leftover = the_candidate(problem)
+        assert (leftover.kv_capacity_tokens, leftover.kv_tokens_per_rps) == (None, None)
+
     def test_what_does_not_run_is_only_rejected(self) -> None:
         service = a_service(places={"deny_pools": ("east",)})
         assert sized(a_scenario(a_running(0), services=(service,))).candidates == ()
