@@ -36,7 +36,7 @@ def minimize_unserved(descent: Descent, index: Index) -> None:
         worst = _worst_level(descent, index, label, demands)
         if worst is None:
             return
-        load = unserved_load_goal(index, demands, f"unserved load ({label})")
+        load = unserved_load_goal(index, demands, f"unserved-load/{label}")
         if worst == 0:
             _hold_all(descent, index, demands)
         if descent.minimize(load if worst else Goal(load.name, {}, unit_name="req/s")) is None:
@@ -50,27 +50,27 @@ def _classes(index: Index) -> Iterator[tuple[str, tuple[Demand, ...]]]:
         if not index.problem.promised(demand):
             groups[-demand.priority, demand.kind is ServiceKind.BATCH].append(demand)
     for (negative, batch), demands in sorted(groups.items()):
-        yield f"priority {-negative}{', batch' if batch else ''}", tuple(demands)
+        yield f"priority{-negative}{'/batch' if batch else ''}", tuple(demands)
 
 
 def _worst_level(descent: Descent, index: Index, label: str, demands: tuple[Demand, ...]) -> int | None:
     """All rounds of one class; the largest share of the first round, or None when there is no plan."""
     shares = {demand.service: unserved_share(demand, index) for demand in demands}
-    name = f"unserved share ({label})"
+    name = f"unserved-share/{label}"
     if len(demands) == 1:
         only = next(iter(shares.values()))
-        return descent.minimize(Goal(name, only, unit=1 / _WHOLE))
+        return descent.minimize(Goal(name, only, unit=1 / _WHOLE), exactly=True)
     aside: dict[ServiceId, list[Key]] = defaultdict(list)
     first: int | None = None
     count_aside = 0
     for turn in range(_ROUNDS):
-        worst = _largest(descent, f"{name} round {turn}", name, shares, aside, first=turn == 0)
+        worst = _largest(descent, f"{name}/round{turn}", name, shares, aside, first=turn == 0)
         if worst is None:
             return first
         first = worst if first is None else first
         if worst == 0 or descent.seconds_left <= 0:
             break
-        staying = _set_aside(descent, f"{name} round {turn}", worst, shares, aside)
+        staying = _set_aside(descent, f"{name}/round{turn}", worst, shares, aside)
         if staying is None:
             return first
         count_aside += staying
@@ -96,7 +96,7 @@ def _largest(  # noqa: PLR0913, PLR0917 - the state of one round
     )
     descent.extend((Column(largest, 0, _WHOLE),), rows)
     descent.hint = {}
-    return descent.minimize(Goal(name, {largest: 1}, unit=1 / _WHOLE), record=first)
+    return descent.minimize(Goal(name, {largest: 1}, unit=1 / _WHOLE), record=first, exactly=True)
 
 
 def _set_aside(
@@ -114,7 +114,7 @@ def _set_aside(
     )
     descent.extend(tuple(Column(mark, 0, 1) for mark in marks.values()), rows)
     descent.hint = {}
-    staying = descent.minimize(Goal(key, dict.fromkeys(marks.values(), 1)), record=False)
+    staying = descent.minimize(Goal(key, dict.fromkeys(marks.values(), 1)), record=False, exactly=True)
     for service, mark in marks.items():
         aside[service].append(mark)
     return staying

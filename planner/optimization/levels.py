@@ -64,10 +64,12 @@ class Descent:
         """Add columns and rows to the program."""
         self.program = self.program.plus(columns, rows)
 
-    def minimize(self, goal: Goal, *, last: bool = False, record: bool = True) -> int | None:
+    def minimize(
+        self, goal: Goal, *, last: bool = False, record: bool = True, exactly: bool = False
+    ) -> int | None:
         """Solve one goal and hold it; its value, or None when there is no plan.
 
-        A goal that time does not reach keeps the value of the plan at hand, with no bound.
+        ``exactly`` holds it without tolerance: for goals on a coarse grid of their own. A goal that time does not reach keeps the value of the plan at hand, with no bound.
         """
         if self.stopped is not None and not self.values:
             return None
@@ -82,7 +84,7 @@ class Descent:
         proven = outcome.termination is Termination.OPTIMAL or _within(value, bound, self.options.gap)
         if record:
             self.levels.append(Proved(goal, bound, proven))
-        self._hold(goal, value, bound)
+        self._hold(goal, value, None if exactly else bound)
         return value
 
     def _ask(self, goal: Goal, last: bool) -> Outcome:  # noqa: FBT001 - private

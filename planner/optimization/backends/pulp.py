@@ -14,7 +14,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil, isfinite, log10
 from pathlib import Path
 from typing import Any, Final
@@ -55,7 +55,6 @@ class _Model:
     problem: pulp.LpProblem
     variables: dict[Key, pulp.LpVariable]
     goal_scale: float
-    hint: Mapping[Key, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,9 +95,13 @@ class _Pulp(ABC):
             key: columns[key].lower if variable.varValue is None else round(variable.varValue)
             for key, variable in model.variables.items()
         }
-        bound = None if answer.bound is None else answer.bound * model.goal_scale
-        ask.report(ask.goal.activity(values), bound)
-        return Outcome(answer.termination, values, bound)
+        bound = None if answer.bound is None else answer.bound * model.goal_scale + ask.goal.constant
+        value = ask.goal.activity(values)
+        ask.report(value, bound)
+        if bound is not None and bound > value + 1e-6 * max(1.0, abs(value)):
+            return Outcome(Termination.FAILED)  # values and bound are not of one program
+        proven = bound is not None and value - bound <= (ask.gap + 1e-9) * abs(value) + 1e-6
+        return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
 
     @abstractmethod
     def _solve(self, model: _Model, ask: Ask) -> _Answer: ...
@@ -111,8 +114,9 @@ class PulpHighs(_Pulp):
 
     def _solve(self, model: _Model, ask: Ask) -> _Answer:
         options: dict[str, Any] = {"random_seed": ask.seed, "mip_feasibility_tolerance": 1e-9}
-        solver = _HintedHighs(
-            model, msg=False, timeLimit=max(ask.seconds, 0.01), gapRel=ask.gap, threads=ask.threads, **options
+        # No hint: HiGHS 1.16 was seen to hand back the hint as its optimum when presolve solves the program.
+        solver = pulp.HiGHS(
+            msg=False, timeLimit=max(ask.seconds, 0.01), gapRel=ask.gap, threads=ask.threads, **options
         )
         model.problem.solve(solver)
         highs = model.problem.solverModel
@@ -156,24 +160,6 @@ class PulpCbc(_Pulp):
         return _read_cbc_log(text, has_goal=bool(ask.goal.terms))
 
 
-class _HintedHighs(pulp.HiGHS):  # type: ignore[misc]  # PuLP has no types for it
-    """HiGHS that starts from known values."""
-
-    def __init__(self, model: _Model, **options: Any) -> None:  # noqa: ANN401 - passed on to PuLP
-        super().__init__(**options)
-        self._hinted = model
-
-    def callSolver(self, lp: pulp.LpProblem) -> None:  # noqa: N802 - PuLP's name
-        hint, variables = self._hinted.hint, self._hinted.variables
-        if hint and _PULP_3:
-            # PuLP 3 numbers its columns in the order of lp.variables() and keeps that number on each.
-            position = {variable.name: variable.index for variable in lp.variables()}
-            named = [(variables[key].name, float(value)) for key, value in hint.items() if key in variables]
-            known = [(position[name], value) for name, value in named if name in position]
-            lp.solverModel.setSolution(len(known), [i for i, _ in known], [v for _, v in known])
-        super().callSolver(lp)
-
-
 def _model(ask: Ask) -> _Model:
     problem = pulp.LpProblem("fleet", pulp.LpMinimize)
     variables = {
@@ -181,8 +167,8 @@ def _model(ask: Ask) -> _Model:
         for number, column in enumerate(ask.program.columns)
     }
     goal_scale = _power_of_ten(ask.goal.terms.values())
-    constant = ask.goal.constant / goal_scale
-    problem += _expression(ask.goal.terms, variables, goal_scale) + constant
+    # The goal's constant stays here: PuLP 3 does not pass it on, PuLP 4 does.
+    problem += _expression(ask.goal.terms, variables, goal_scale)
     for row in ask.program.rows:
         scale = _power_of_ten(row.terms.values())
         expression = _expression(row.terms, variables, scale)
@@ -193,7 +179,7 @@ def _model(ask: Ask) -> _Model:
             problem += expression >= row.lower / scale
         if row.upper is not None:
             problem += _expression(row.terms, variables, scale) <= row.upper / scale
-    return _Model(problem, variables, goal_scale, ask.hint or {})
+    return _Model(problem, variables, goal_scale)
 
 
 def _expression(
