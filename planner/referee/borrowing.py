@@ -26,8 +26,8 @@ def guest_weight(candidates: list[Candidate], guest: ServiceId) -> Fraction | No
 
 def surge_capacity(index: Index, host: ServiceId, role: Role) -> Fraction:
     """Σ σ_c·n_c over the candidates of a role."""
-    candidates = index.by_role[host, role]
-    return sum((exact(c.surge_rps) * index.count(c) for c in candidates if index.count(c)), Fraction(0))
+    candidates = index.running.get((host, role), [])
+    return sum((exact(c.surge_rps) * index.count(c) for c in candidates), Fraction(0))
 
 
 def borrowing(index: Index) -> Iterator[Row]:

@@ -25,7 +25,7 @@ def candidate_figures(index: Index, demand: Demand) -> Iterator[CandidateFigures
     paths = {role: path for path in paths_of(index.of_service[demand.service]) for role in PATHS[path]}
     roles = sorted({candidate.role for candidate in index.of_service[demand.service]})
     for role in roles:
-        running = [c for c in index.by_role[demand.service, role] if index.count(c)]
+        running = index.running.get((demand.service, role), [])
         load = index.load_on(demand, paths[role]) if role in paths else ZERO
         if demand.routing is Routing.BY_LENGTH:
             yield from (_by_length(index, demand, candidate) for candidate in running)

@@ -54,6 +54,7 @@ class Index:
         nodes_added: nodes by pool, only known ones and only above 0.
         of_service: candidates of each service, those at zero too.
         by_role: the same by (service, role).
+        running: the same, only those with replicas.
         in_pool: candidates by pool, only those with replicas.
         served: share by (service, path, bucket or None).
         borrowed: share of a guest by (guest, path of the host, bucket or None).
@@ -67,6 +68,7 @@ class Index:
     nodes_added: dict[PoolId, int]
     of_service: Mapping[ServiceId, tuple[Candidate, ...]]
     by_role: Mapping[tuple[ServiceId, Role], list[Candidate]]
+    running: Mapping[tuple[ServiceId, Role], list[Candidate]]
     in_pool: Mapping[PoolId, list[Candidate]]
     served: dict[ShareKey, Fraction]
     borrowed: dict[ShareKey, Fraction]
@@ -117,11 +119,13 @@ def index_of(problem: Problem, solution: Solution) -> Index:
     counts = {c: n for c, n in solution.counts.items() if c in problem.candidate and is_count(n) and n > 0}
     of_service: dict[ServiceId, list[Candidate]] = {demand.service: [] for demand in problem.demands}
     by_role: dict[tuple[ServiceId, Role], list[Candidate]] = defaultdict(list)
+    running: dict[tuple[ServiceId, Role], list[Candidate]] = defaultdict(list)
     in_pool: dict[PoolId, list[Candidate]] = defaultdict(list)
     for candidate in problem.candidates:
         of_service.setdefault(candidate.service, []).append(candidate)
         by_role[candidate.service, candidate.role].append(candidate)
         if candidate.id in counts:
+            running[candidate.service, candidate.role].append(candidate)
             in_pool[candidate.pool].append(candidate)
     return Index(
         problem=problem,
@@ -132,6 +136,7 @@ def index_of(problem: Problem, solution: Solution) -> Index:
         },
         of_service={service: tuple(candidates) for service, candidates in of_service.items()},
         by_role=by_role,
+        running=running,
         in_pool=in_pool,
         served=_summed(problem, solution.served),
         borrowed=_summed(problem, solution.borrowed),

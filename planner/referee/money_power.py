@@ -42,7 +42,7 @@ def spend(index: Index) -> Iterator[Row]:
     budget = index.problem.spend_usd_per_h
     if budget is None:
         return
-    prices = (exact(candidate.cost) for candidate in index.problem.candidates)
+    prices = (candidate.cost for candidate in index.problem.candidates)
     yield Row(
         family="spend",
         key=(),
@@ -50,7 +50,7 @@ def spend(index: Index) -> Iterator[Row]:
         allowed=exact(budget),
         unit="$/h",
         say="The budget is {allowed} $/h and the plan spends {found} $/h.",
-        step=min(prices, default=ZERO),
+        step=exact(min(prices, default=0.0)),
     )
 
 
@@ -123,8 +123,8 @@ def _smallest_draw(problem: Problem, candidates: Sequence[Candidate]) -> Fractio
     """The least that one more replica adds, in W: on the expected basis its GPUs are idle no more."""
     expected = problem.power_basis is PowerBasis.EXPECTED
     draws = [
-        exact(c.power_w) - (exact(problem.pool[c.pool].idle_gpu_w) * c.gpus if expected else 0)
+        c.power_w - (problem.pool[c.pool].idle_gpu_w * c.gpus if expected else 0.0)
         for c in candidates
         if c.power_w is not None
     ]
-    return max(ZERO, min(draws, default=ZERO))
+    return exact(max(0.0, min(draws, default=0.0)))

@@ -46,14 +46,14 @@ def pack(
         Placements sorted by candidate and node, or what does not fit. Pools without limits have no placements.
     """
     seats = seats_of(problem)
+    by_pool: dict[PoolId, list[tuple[Candidate, int]]] = {}
+    for candidate in problem.candidates:
+        if counts.get(candidate.id, 0) > 0:
+            by_pool.setdefault(candidate.pool, []).append((candidate, counts[candidate.id]))
     found: list[Placement] = []
     for pool in problem.pools:
-        if is_unlimited(problem, pool.id):
-            continue
-        wanted = tuple(
-            (c, counts[c.id]) for c in problem.candidates if c.pool == pool.id and counts.get(c.id, 0) > 0
-        )
-        if not wanted:
+        wanted = tuple(by_pool.get(pool.id, ()))
+        if not wanted or is_unlimited(problem, pool.id):
             continue
         bays = bays_of(pool, (nodes_added or {}).get(pool.id, 0))
         own_seats = {c.id: seats[c.id] for c, _ in wanted if c.id in seats}

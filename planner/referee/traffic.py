@@ -6,7 +6,7 @@ same limits judge a share that is claimed and give the largest one that counts c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -77,38 +77,36 @@ def owes_absolute_headroom(demand: Demand) -> bool:
 
 def rate(index: Index) -> Iterator[Row]:
     """Load stays inside what replicas are rated at: Σ_{c∈r} μ_c·n_c ≥ λ_s·y_{s,p} (batch: σ_c)."""
-    yield from _rows(index, "rate")
+    yield from _rows(index, _rate_limit)
 
 
 def headroom(index: Index) -> Iterator[Row]:
     """Room above the load: Σ σ_c·n_c ≥ (1+δ)·λ·y, or ≥ (λ+x)·y, or Σ K_c·n_c ≥ (κ·λ+δ)·y. None for batch."""
-    yield from _rows(index, "headroom")
+    yield from _rows(index, _headroom_limit)
 
 
 def survive(index: Index) -> Iterator[Row]:
     """Without any one failure domain f: Σ_{c∈r, outside f} σ_c·n_c ≥ share·λ_s·y_{s,p}."""
-    yield from _rows(index, "survive")
+    yield from _rows(index, _survive_limits)
 
 
-def _rows(index: Index, family: str) -> Iterator[Row]:
+def _rows(index: Index, family: Callable[[Index, Demand, Carriers], Iterator[Limit]]) -> Iterator[Row]:
     for one in index.problem.demands:
         if one.routing is Routing.MIXED:
             for path in paths_of(index.of_service[one.service]):
                 share = index.path_share(one, path)
-                yield from (limit.row(share) for limit in limits(index, one, path) if limit.family == family)
+                for role in PATHS[path]:
+                    yield from (limit.row(share) for limit in family(index, one, (path, role)))
 
 
 def limits(index: Index, demand: Demand, path: ServingPath) -> Iterator[Limit]:
     """Every limit on the share of a mixed service that its own replicas serve on a path."""
     for role in PATHS[path]:
-        candidates = index.by_role[demand.service, role]
-        yield _rate_limit(index, demand, (path, role, candidates))
-        if demand.kind is ServiceKind.ONLINE:
-            yield from _headroom_limit(index, demand, (path, role, candidates))
-        yield from _survive_limits(index, demand, (path, role, candidates))
+        for family in (_rate_limit, _headroom_limit, _survive_limits):
+            yield from family(index, demand, (path, role))
 
 
-Carriers = tuple[ServingPath, Role, list[Candidate]]
+Carriers = tuple[ServingPath, Role]
 
 
 def _key(demand: Demand, path: ServingPath, role: Role) -> tuple[str, ...]:
@@ -117,23 +115,27 @@ def _key(demand: Demand, path: ServingPath, role: Role) -> tuple[str, ...]:
 
 def _carried(index: Index, candidates: list[Candidate], figure: str) -> tuple[Fraction, Fraction]:
     """Σ figure_c · n_c and the smallest figure of a candidate that runs (0 where none does)."""
-    parts = [(exact(getattr(c, figure)), index.count(c)) for c in candidates if index.count(c)]
-    return sum((each * n for each, n in parts), ZERO), min((each for each, _ in parts), default=ZERO)
+    figures = [(getattr(c, figure), index.count(c)) for c in candidates]
+    total = sum((exact(each) * n for each, n in figures if n), ZERO)
+    return total, exact(min((each for each, n in figures if n), default=0.0))
 
 
-def _rate_limit(index: Index, demand: Demand, carriers: Carriers) -> Limit:
-    path, role, candidates = carriers
+def _rate_limit(index: Index, demand: Demand, carriers: Carriers) -> Iterator[Limit]:
+    path, role = carriers
     figure = "surge_rps" if demand.kind is ServiceKind.BATCH else "rated_rps"
-    capacity, step = _carried(index, candidates, figure)
+    capacity, step = _carried(index, index.running.get((demand.service, role), []), figure)
     say = f"Service {demand.service} serves {{found}} req/s with role {role}, above the {{allowed}} req/s that its replicas are rated at."
-    return Limit("rate", _key(demand, path, role), rate_of(demand), capacity, step, "req/s", say)
+    yield Limit("rate", _key(demand, path, role), rate_of(demand), capacity, step, "req/s", say)
 
 
 def _headroom_limit(index: Index, demand: Demand, carriers: Carriers) -> Iterator[Limit]:
-    path, role, candidates = carriers
+    if demand.kind is not ServiceKind.ONLINE:
+        return
+    path, role = carriers
     wish, rps, key = demand.headroom, rate_of(demand), _key(demand, path, role)
     subject = f"Service {demand.service} needs"
     if wish.kv_tokens is not None:
+        candidates = index.by_role[demand.service, role]
         known = [
             c for c in candidates if c.kv_capacity_tokens is not None and c.kv_tokens_per_rps is not None
         ]
@@ -142,7 +144,7 @@ def _headroom_limit(index: Index, demand: Demand, carriers: Carriers) -> Iterato
         say = f"{subject} {{found}} KV tokens with headroom in role {role} and its replicas have {{allowed}}."
         yield Limit("headroom", key, kappa * rps + exact(wish.kv_tokens), capacity, step, "token", say)
         return
-    capacity, step = _carried(index, candidates, "surge_rps")
+    capacity, step = _carried(index, index.running.get((demand.service, role), []), "surge_rps")
     say = f"{subject} {{found}} req/s with headroom in role {role} and its replicas carry {{allowed}} req/s."
     if wish.relative is not None:
         yield Limit("headroom", key, (1 + exact(wish.relative)) * rps, capacity, step, "req/s", say)
@@ -151,9 +153,10 @@ def _headroom_limit(index: Index, demand: Demand, carriers: Carriers) -> Iterato
 
 
 def _survive_limits(index: Index, demand: Demand, carriers: Carriers) -> Iterator[Limit]:
-    path, role, candidates = carriers
     if demand.survive is None:
         return
+    path, role = carriers
+    candidates = index.running.get((demand.service, role), [])
     for domain in demand.survive.failure_domains:
         outside = [c for c in candidates if index.problem.pool[c.pool].failure_domain != domain]
         capacity, step = _carried(index, outside, "surge_rps")
