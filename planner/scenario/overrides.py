@@ -84,7 +84,7 @@ class _Override:
         if first in known and isinstance(shape, Place):
             return shape.written(first, entry), rest[len(first) :].removeprefix(".")
         if isinstance(shape, Many) and first in known:
-            return first, rest[len(first) :].removeprefix(".")
+            return shape.item.written(first, entry), rest[len(first) :].removeprefix(".")
         names = sorted({*entry.fields, *known})
         raise self._refuse(
             f"unknown step {first!r}",

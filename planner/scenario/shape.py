@@ -146,6 +146,8 @@ def merge(base: Entry, top: Entry, shape: Shape) -> Entry:
             return _merge_fields(base, top, {key: shape.below(key) for key in top.fields})
         case Many() if is_by_id(base, shape) and is_by_id(top, shape):
             return _merge_fields(base, top, dict.fromkeys(top.fields, shape.item))
+        case Many(single=single) if single and not (is_by_id(base, shape) or is_by_id(top, shape)):
+            return merge(base, top, shape.item)
         case _:
             return top
 

@@ -14,11 +14,15 @@ from planner.errors import ConfigurationError
 from planner.scenario import KINDS, dump_scenario, load_scenario, parse_scenario, schema
 
 ROOT: Final = Path(__file__).parents[2]
-EXAMPLES: Final = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/scenario.md").read_text(encoding="utf-8"), re.DOTALL)
+EXAMPLES: Final = re.findall(
+    r"```yaml\n(.*?)```", (ROOT / "docs/scenario.md").read_text(encoding="utf-8"), re.DOTALL
+)
 SHIPPED: Final = sorted((ROOT / "data/scenarios").glob("*.yaml"))
 
 
-def a_scenario(*, service: str = "", variant: str = "", pool: str = "nodes: {gpus: 8}", top: str = "") -> Scenario:
+def a_scenario(
+    *, service: str = "", variant: str = "", pool: str = "nodes: {gpus: 8}", top: str = ""
+) -> Scenario:
     """One service, one variant, one pool, with something more at each place."""
     return parse_scenario(a_text(service=service, variant=variant, pool=pool, top=top))
 
@@ -116,7 +120,15 @@ def test_short_forms_of_a_variant(variant: str, path: str, value: object) -> Non
 
 
 def a_node(**fields: object) -> dict[str, object]:
-    return {"gpus": 8, "count": 1, "foreign_gpus": 0, "cordoned": False, "ready": True, "tainted": False, "fabric_domain": None} | fields
+    return {
+        "gpus": 8,
+        "count": 1,
+        "foreign_gpus": 0,
+        "cordoned": False,
+        "ready": True,
+        "tainted": False,
+        "fabric_domain": None,
+    } | fields
 
 
 @pytest.mark.parametrize(

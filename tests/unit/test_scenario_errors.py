@@ -1,0 +1,275 @@
+"""Broken scenario files: every problem at once, each where a person would look for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from planner.errors import ConfigurationError, Finding
+from planner.scenario import load_scenario, parse_scenario
+
+GOOD: Final = """\
+services:
+  chat:
+    llm: Llama-3.1-8B
+    traffic: {rate: 12 req/s, input: 4096, output: 1024}
+    slo: {ttft: 3 s}
+    variants:
+      small: {accelerator: H100, cost: 2 $/h}
+  nightly:
+    llm: Llama-3.1-70B
+    kind: batch
+    traffic: {rate: 1, input: 10, output: 10}
+    variants: {big: {accelerator: A100, cost: 3 $/h}}
+pools:
+  h100: {accelerator: H100, nodes: 8}
+  a100: {accelerator: A100, nodes: 8}
+"""
+
+
+def findings(text: str) -> tuple[Finding, ...]:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_scenario(text, name="s.yaml")
+    assert caught.value.exit_code == 2
+    return caught.value.findings
+
+
+def said(text: str) -> list[str]:
+    return [str(finding) for finding in findings(text)]
+
+
+def changed(old: str, new: str) -> str:
+    assert GOOD.count(old) >= 1
+    return GOOD.replace(old, new, 1)
+
+
+def test_the_unbroken_file_is_good() -> None:
+    assert len(parse_scenario(GOOD).services) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("slo: {ttft: 3 s}", "slo: {tfft: 3 s}",
+         ["s.yaml:5: services.chat.slo.tfft: found unknown key 'tfft'; allowed: ttft, itl, e2e, at; did you mean 'ttft'?"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: 3 s, ttft_s: 2}",
+         ["s.yaml:5: services.chat.slo.ttft_s: found the same thing twice; allowed: once; 'ttft' on line 5 says it too"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: 3 W}",
+         ["s.yaml:5: services.chat.slo.ttft: found unit 'W' in '3 W'; "
+          "allowed: a plain number or one with us, µs, ms, s, sec, second, seconds, min"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: soon}",
+         ["s.yaml:5: services.chat.slo.ttft: found 'soon'; "
+          "allowed: a plain number or one with us, µs, ms, s, sec, second, seconds, min"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: .nan}", ["s.yaml:5: services.chat.slo.ttft: found .nan; allowed: a finite number"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: -.inf}", ["s.yaml:5: services.chat.slo.ttft: found -.inf; allowed: a finite number"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: 1e999}", ["s.yaml:5: services.chat.slo.ttft: found 1e999; allowed: a finite number"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: 1e999 s}",
+         ["s.yaml:5: services.chat.slo.ttft: found '1e999 s'; allowed: a finite number"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: 0}", ["s.yaml:5: services.chat.slo.ttft: found 0; allowed: more than 0"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: 1, at: p100}",
+         ["s.yaml:5: services.chat.slo.at: found 'p100'; allowed: mean, or a percentile between p0 and p100, such as p95"]),
+        ("slo: {ttft: 3 s}", "slo: fast", ["s.yaml:5: services.chat.slo: found 'fast'; allowed: a mapping"]),
+        ("slo: {ttft: 3 s}", "min: -1", ["s.yaml:5: services.chat.min: found -1; allowed: at least 0"]),
+        ("slo: {ttft: 3 s}", "min: 2.5", ["s.yaml:5: services.chat.min: found 2.5; allowed: a whole number"]),
+        ("slo: {ttft: 3 s}", "min: true", ["s.yaml:5: services.chat.min: found true/false"]),
+        ("slo: {ttft: 3 s}", "min: 5\n    max: 3",
+         ["s.yaml:5: services.chat.min: found 5; allowed: at most 3, as services.chat.max says"]),
+        ("slo: {ttft: 3 s}", "kind: onlin",
+         ["s.yaml:5: services.chat.kind: found 'onlin'; allowed: online, batch; did you mean 'online'?"]),
+        ("slo: {ttft: 3 s}", "team: 1e3",
+         ["s.yaml:5: services.chat.team: found 1e3; allowed: a text; what YAML reads as something else needs quotes"]),
+        ("slo: {ttft: 3 s}", "team: a b",
+         ["s.yaml:5: services.chat.team: found 'a b'; "
+          "allowed: a name: a letter or digit, then letters, digits and . _ : / @ # + -"]),
+        ("slo: {ttft: 3 s}", "headroom: {relative: 0.2, burst: 3}",
+         ["s.yaml:5: services.chat.headroom: found relative, burst_rps; "
+          "allowed: give headroom in one way only: relative, burst_rps or kv_tokens"]),
+        ("slo: {ttft: 3 s}", "ratio: {min: 2, max: 1}",
+         ["s.yaml:5: services.chat.ratio: found a ratio without a variant for decode and prefill; allowed: variants of both roles",
+          "s.yaml:5: services.chat.ratio.min: found 2; allowed: at most 1, as services.chat.ratio.max says"]),
+        ("slo: {ttft: 3 s}", "places: {allow_regions: eu}",
+         ["s.yaml:5: services.chat.places.allow_regions: found unknown region 'eu'; allowed: there is no region"]),
+        ("slo: {ttft: 3 s}", "places: {deny_pools: [h10]}",
+         ["s.yaml:5: services.chat.places.deny_pools[0]: found unknown pool 'h10'; allowed: a100, h100; did you mean 'h100'?"]),
+        ("slo: {ttft: 3 s}", "survive: {domains: h10}",
+         ["s.yaml:5: services.chat.survive.domains: found unknown failure domain 'h10'; allowed: a100, h100; did you mean 'h100'?"]),
+        ("kind: batch", "kind: batch\n    shares_replicas_of: chta",
+         ["s.yaml:11: services.nightly.shares_replicas_of: found unknown service 'chta'; allowed: chat; did you mean 'chat'?"]),
+        ("kind: batch", "kind: batch\n    shares_replicas_of: chat",
+         ["s.yaml:11: services.nightly.shares_replicas_of: found 'chat', which serves Llama-3.1-8B; "
+          "allowed: an online service of Llama-3.1-70B"]),
+        ("kind: batch", "kind: batch\n    shares_replicas_of: nightly",
+         ["s.yaml:11: services.nightly.shares_replicas_of: found 'nightly', which is not online; "
+          "allowed: an online service of the same LLM"]),
+        ("12 req/s, input: 4096", "12 req/s", ["s.yaml:4: services.chat.traffic.input: found nothing; allowed: it is required"]),
+        ("    llm: Llama-3.1-8B\n", "", ["s.yaml:2: services.chat.llm: found nothing; allowed: it is required"]),
+        ("cost: 2 $/h", "cost: 2",
+         ["s.yaml:7: services.chat.variants.small.cost: found 2 without a unit; "
+          "allowed: 2 $/h, or {relative: 2}; did you mean '2 $/h'?"]),
+        ("cost: 2 $/h", "cost: {relative: 2}",
+         ["s.yaml:12: services.nightly.variants.big.cost: found a cost in $/h; "
+          "allowed: relative, as services.chat.variants.small.cost.relative (line 7); one unit for all"]),
+        ("cost: 2 $/h", "tp: 3, pods: 2",
+         ["s.yaml:7: services.chat.variants.small: found 3 accelerators do not divide evenly over 2 pods"]),
+        ("cost: 2 $/h", "parallelism: tp4tp2",
+         ["s.yaml:7: services.chat.variants.small.parallelism: found 'tp4tp2'; "
+          "allowed: degrees such as tp4, tp8-pp2 or dp8-ep8, each once"]),
+        ("cost: 2 $/h", "pools: [a100]",
+         ["s.yaml:7: services.chat.variants.small.pools[0]: found pool 'a100' of A100-80GB; allowed: a pool of H100"]),
+        ("  a100: {accelerator: A100, nodes: 8}", "  a100: {accelerator: A100, nodes: {gpus: 8, count: 0}}",
+         ["s.yaml:15: pools.a100.nodes.count: found 0; allowed: at least 1"]),
+        ("  a100: {accelerator: A100, nodes: 8}", "  a100: {accelerator: A100, nodes: {h100: {gpus: 8}}}",
+         ["s.yaml:15: pools.a100.nodes.h100: found node 'h100' again; allowed: each once; line 14 has it"]),
+        ("  a100: {accelerator: A100, nodes: 8}", "  a100: {accelerator: A100, nodes: {gpus: 8, count: 100001}}",
+         ["s.yaml:15: pools.a100.nodes: found more than 100000 nodes in all; allowed: at most 100000"]),
+        ("  h100: {accelerator: H100, nodes: 8}", "  a100: {accelerator: A100}",
+         ["s.yaml:15: pools.a100: found key 'a100' twice; allowed: once; first on line 14"]),
+        ("  h100: {accelerator: H100, nodes: 8}", "  1e3: {accelerator: H100, nodes: 8}",
+         ["s.yaml:14: pools: found key 1e3, which YAML reads as a number; allowed: a text; did you mean '\"1e3\"'?"]),
+        ("  h100: {accelerator: H100, nodes: 8}", "  true: {accelerator: H100, nodes: 8}",
+         ["s.yaml:14: pools: found key true, which YAML reads as a truth value; allowed: a text; did you mean '\"true\"'?"]),
+        ("  h100: {accelerator: H100, nodes: 8}", "  ? [a, b]\n  : {accelerator: H100, nodes: 8}",
+         ["s.yaml:14: pools: found a list or mapping as key; allowed: a text"]),
+        ("pools:\n", "limits: {power: {row: 3 kW, col: {cap: 2 kW}}}\npools:\n",
+         ["s.yaml:13: limits.power.row: found unknown key 'row'; allowed: id, cap, pools",
+          "s.yaml:13: limits.power.col: found unknown key 'col'; allowed: id, cap, pools",
+          "s.yaml:13: limits.power.cap: found nothing; allowed: it is required"]),
+        ("pools:\n", "limits: {power: {row: {cap: 3 kW}}}\npools:\n",
+         ["s.yaml:13: limits.power.row: found unknown power domain of a pool 'row'; "
+          "allowed: there is no power domain of a pool"]),
+        ("pools:\n", "limits: {power: {row: {cap: 3 kW, pools: h10}}}\npools:\n",
+         ["s.yaml:13: limits.power.row.pools: found unknown pool 'h10'; allowed: a100, h100; did you mean 'h100'?"]),
+        ("pools:\n", "limits: {quotas: [{id: q, gpus: 3}, {id: q, gpus: 4}]}\npools:\n",
+         ["s.yaml:13: limits.quotas[1]: found quota 'q' again; allowed: each once; line 13 has it"]),
+        ("pools:\n", "limits: {quotas: [{gpus: 3, cluster: west}]}\npools:\n",
+         ["s.yaml:13: limits.quotas[0].cluster: found unknown cluster 'west'; allowed: there is no cluster"]),
+        ("pools:\n", "current: {chat/smal@h100: 1}\npools:\n",
+         ["s.yaml:13: current.chat/smal@h100: found unknown variant of chat 'smal'; allowed: small; did you mean 'small'?"]),
+        ("pools:\n", "current: {chat/small@h10: 1}\npools:\n",
+         ["s.yaml:13: current.chat/small@h10: found unknown pool 'h10'; allowed: a100, h100; did you mean 'h100'?"]),
+        ("pools:\n", "current: {chta/small@h100: 1}\npools:\n",
+         ["s.yaml:13: current.chta/small@h100: found unknown service 'chta'; allowed: chat, nightly; did you mean 'chat'?"]),
+        ("pools:\n", "current: {chat/small@a100: 1}\npools:\n",
+         ["s.yaml:13: current.chat/small@a100: found pool 'a100' of A100-80GB; allowed: a pool of H100"]),
+        ("pools:\n", "current: {chat/small@h100: {replicas: 1, details: [{nodes: h101}]}}\npools:\n",
+         ["s.yaml:13: current.chat/small@h100.details[0].nodes: found unknown node of pool h100 'h101'; "
+          "allowed: h100; did you mean 'h100'?"]),
+        ("pools:\n", "current: {chat/small@h100: {replicas: 1, details: {nodes: h100}}}\npools:\n",
+         ["s.yaml:13: current.chat/small@h100.details: found a mapping; allowed: a list, one replica each"]),
+        ("pools:\n", "current: {chat: 1}\npools:\n",
+         ["s.yaml:13: current.chat: found key 'chat'; allowed: service/variant@pool"]),
+        ("pools:\n", "objective: [cost, costs]\npools:\n",
+         ["s.yaml:13: objective[1]: found 'costs'; allowed: unserved, cost, power, changes; did you mean 'cost'?"]),
+        ("pools:\n", "objective: [cost, cost]\npools:\n",
+         ["s.yaml:13: objective: found levels; allowed: name at least one level, and each at most once"]),
+        ("pools:\n", "profiles: [a/../nowhere.csv, 3]\npools:\n",
+         ["s.yaml:13: profiles[1]: found 3; allowed: a text; what YAML reads as something else needs quotes"]),
+        ("pools:\n", "defaults: {servce: {}, service: {priorty: 3}}\npools:\n",
+         ["s.yaml:13: defaults.service.priorty: found unknown key 'priorty'; allowed: id, llm, namespace, team, kind, traffic, "
+          "routing, slo, priority, best_effort, thresholds, headroom, min, max, places, survive, ratio, shares_replicas_of, "
+          "variants; did you mean 'priority'?",
+          "s.yaml:13: defaults.servce: found unknown key 'servce'; allowed: service, variant, pool; did you mean 'service'?"]),
+        ("pools:\n", "include: other.yaml\npools:\n",
+         ["s.yaml:13: include: found 'other.yaml'; allowed: an absolute path; this text is from no file"]),
+        ("pools:\n  h100: {accelerator: H100, nodes: 8}\n  a100: {accelerator: A100, nodes: 8}\n", "pools: [3]\n",
+         ["s.yaml:13: pools[0]: found 3; allowed: a mapping: id, accelerator, nodes, growth, offering, region, cluster, "
+          "residency, failure_domain, power_domain, node_overhead"]),
+        ("pools:\n  h100: {accelerator: H100, nodes: 8}\n  a100: {accelerator: A100, nodes: 8}\n", "pools: {}\n",
+         ["s.yaml:13: pools: found an empty list; allowed: at least one"]),
+        ("pools:\n  h100: {accelerator: H100, nodes: 8}\n  a100: {accelerator: A100, nodes: 8}\n", "pools: 3\n",
+         ["s.yaml:13: pools: found 3; allowed: a mapping from the id of each pool to what it is"]),
+    ],
+)  # fmt: skip
+def test_a_broken_file_says_where_what_and_what_else(old: str, new: str, found: list[str]) -> None:
+    assert said(changed(old, new)) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "start", "suggestion"),
+    [
+        ("llm: Llama-3.1-8B", "llm: lama-3.1-8b", "unknown LLM 'lama-3.1-8b'", "Llama-3.1-8B"),
+        ("accelerator: H100, cost", "accelerator: H10, cost", "unknown accelerator 'H10'", "H100"),
+        ("pools:\n", "limits: {quotas: {q: {gpus: 3, accelerator: A101}}}\npools:\n", "unknown accelerator 'A101'", None),
+    ],
+)  # fmt: skip
+def test_an_unknown_catalog_entry_names_the_nearest(
+    old: str, new: str, start: str, suggestion: str | None
+) -> None:
+    (finding,) = findings(changed(old, new))
+    assert finding.found == start
+    assert finding.suggestion == suggestion or suggestion is None
+    assert "H100" in finding.allowed or "Llama-3.1-8B" in finding.allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", ["s.yaml:1: found an empty document; allowed: a mapping with services and pools"]),
+        ("# nothing\n", ["s.yaml:1: found an empty document; allowed: a mapping with services and pools"]),
+        ("- a\n", ["s.yaml:1: found a list; allowed: a mapping with services and pools"]),
+        ("just text", ["s.yaml:1: found 'just text'; allowed: a mapping with services and pools"]),
+        ("a: 1\n---\nb: 2\n", ["s.yaml:2: found a second document; allowed: one document in a file"]),
+        ("a:\n\tb: 1\n", ["s.yaml:2: found a tab; allowed: blanks; YAML does not indent with tabs"]),
+        ("a: 1\nb: \0\n", ["s.yaml:2: found character U+0000; allowed: printable text in UTF-8"]),
+        ("a: \ud800\n", ["s.yaml:1: found character U+D800; allowed: printable text in UTF-8"]),
+        ("a: !!python/object:os.system x\n",
+         ["s.yaml:1: found tag !!python/object:os.system; allowed: no tags; a word in quotes is a text"]),
+        ("a: !!int 3\n", ["s.yaml:1: found tag !!int; allowed: no tags; a word in quotes is a text"]),
+        ("a: !mine {b: c}\n", ["s.yaml:1: found tag !mine; allowed: no tags; a word in quotes is a text"]),
+        ("a: *nothing\n", ["s.yaml:1: found alias *nothing; allowed: an anchor that is complete above it"]),
+        ("a: &a [*a]\n", ["s.yaml:1: found alias *a; allowed: an anchor that is complete above it"]),
+        ("a:\n  " + "[" * 60 + "]" * 60, ["s.yaml:2: found more than 50 levels; allowed: at most 50 levels"]),
+        ("".join(f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]\n" for i in range(9)).replace("*a0", "x"),
+         ["s.yaml:6: found more than 100000 values, aliases expanded; allowed: at most 100000"]),
+        ("a0: &a0 x\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i}]\n" for i in range(60)),
+         ["s.yaml:51: found more than 50 levels; allowed: at most 50 levels"]),
+        ("a: [1, 2\nb: 3\n", ["s.yaml:2: found no YAML: did not find expected ',' or ']' (column 2)"]),
+    ],
+)  # fmt: skip
+def test_what_is_no_document_is_refused_as_a_whole(text: str, found: list[str]) -> None:
+    assert said(text) == found
+
+
+def test_all_problems_are_in_one_error_in_the_order_of_the_file() -> None:
+    text = (
+        GOOD.replace("12 req/s", "-1")
+        .replace("ttft", "tft")
+        .replace("accelerator: A100, nodes: 8", "nodes: -8")
+    )
+    found = findings(text)
+    assert [(finding.line, finding.path) for finding in found] == [
+        (4, "services.chat.traffic.rate"),
+        (5, "services.chat.slo.tft"),
+        (15, "pools.a100.accelerator"),
+        (15, "pools.a100.nodes"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "found"),
+    [
+        (b"a: 1\nb: \xff\xfe\n", 2, "byte 0xff"),
+        (b"\x00\x01\x02", 1, "character U+0000"),
+        (b"a: " + b"x" * 10_000_001, None, "10.0 MB"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused(
+    tmp_path: Path, content: bytes, line: int | None, found: str
+) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError) as caught:
+        load_scenario(path)
+    (finding,) = caught.value.findings
+    assert (finding.file, finding.line, finding.found) == (str(path), line, found)
+
+
+def test_a_folder_and_a_missing_file_are_said_plainly(tmp_path: Path) -> None:
+    (tmp_path / "friday.yaml").write_text(GOOD)
+    for path, found in ((tmp_path, "a folder"), (tmp_path / "fridy.yaml", "no such file")):
+        with pytest.raises(ConfigurationError) as caught:
+            load_scenario(path)
+        assert [finding.found for finding in caught.value.findings] == [found]
+    assert caught.value.findings[0].suggestion == "friday.yaml"
