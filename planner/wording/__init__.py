@@ -24,7 +24,7 @@ from planner.wording.numbers import (
     used_of,
 )
 from planner.wording.reasons import reason_sentence
-from planner.wording.statuses import headline, level_figures, seconds_sentence
+from planner.wording.statuses import headline, level_figures, level_name, seconds_sentence
 
 __all__ = [
     "binding_sentence",
@@ -33,6 +33,7 @@ __all__ = [
     "gpu_label",
     "headline",
     "level_figures",
+    "level_name",
     "limit_phrase",
     "money",
     "now_and_planned",

@@ -22,7 +22,7 @@ UNKNOWN: Final = "?"
 
 _KILO: Final = {"W": ("kW", 1e3), "B": ("GiB", 2.0**30), "B/s": ("GB/s", 1e9), "FLOP/s": ("TFLOP/s", 1e12)}
 _KILO_FROM: Final = 1e4
-_COUNTED: Final = {"GPU", "node", "replica", "change", "pod", "move", "token"}
+_COUNTED: Final = {"GPU", "node", "replica", "change", "pod", "move", "token", "point"}
 _SHARES: Final = {"share", "%"}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from models.report import Assessment, Comparison
 from models.solution import Level, Status
 from planner.wording.numbers import number, percent, quantity
 
-__all__ = ["headline", "level_figures", "seconds_sentence"]
+__all__ = ["headline", "level_figures", "level_name", "seconds_sentence"]
 
 
 def headline(answer: Comparison, *, proves: bool = True) -> str:
@@ -34,6 +35,14 @@ def headline(answer: Comparison, *, proves: bool = True) -> str:
             return f"{_service(assessment)}. {_doubt(answer.solution.proof.levels, proves=proves)}"
 
 
+def level_name(level: Level) -> str:
+    """The name of a level as people read it: ``unserved share, priority 1``."""
+    name, *classes = level.name.split("/")
+    return ", ".join(
+        [name.replace("-", " "), *(re.sub(r"^([a-z]+)(-?\d+)$", r"\1 \2", each) for each in classes)]
+    )
+
+
 def level_figures(level: Level) -> tuple[str, str, str]:
     """Value, proven bound and the distance of the two."""
     bound = "unknown" if level.bound is None else quantity(level.bound, level.unit)
@@ -54,7 +63,8 @@ def _service(assessment: Assessment) -> str:
 
 
 def _order(levels: Sequence[Level]) -> str:
-    return ", ".join(level.name for level in levels) or "asked for"
+    """What was made small, in order; the classes of unserved demand are one."""
+    return ", ".join(dict.fromkeys(re.split(r"[-/]", level.name)[0] for level in levels)) or "asked for"
 
 
 def _doubt(levels: Sequence[Level], *, proves: bool) -> str:
@@ -67,7 +77,7 @@ def _doubt(levels: Sequence[Level], *, proves: bool) -> str:
     known = (
         "no bound is known" if first.gap is None else f"the best there can be is at most {_gap(first)} lower"
     )
-    return f"The proof was not finished: in {first.name}, {known}."
+    return f"The proof was not finished: in {level_name(first)}, {known}."
 
 
 def _gap(level: Level) -> str:

@@ -246,3 +246,33 @@ def test_explaining_an_infeasible_answer_ends_as_planning_it_did(tmp_path: Path)
     done = run("explain", path)
     assert done.exit_code == 3
     assert "Raise the power cap of hall-1 from 28.5 kW to 33.62 kW." in done.stdout
+
+
+def a_measured_table(path: Path) -> Path:
+    """One row of AIConfigurator's table: 10 requests for 1 s + 100 x 90 ms, hence 1 req/s."""
+    row = {
+        "id": "qwen_tp2_epnone_1", "silicon_data_source": "x; silicon_concurrency=10; y", "backend": "vllm",
+        "backend_version": "0.1", "model_path": "Qwen/Qwen3-32B", "system": "h100_sxm", "precision": "fp8",
+        "mode": "agg", "isl": "1000", "osl": "101", "batch_size": "", "tp_size": "2", "pp_size": "1",
+        "attention_dp_size": "", "moe_tp_size": "", "moe_ep_size": "", "prefill_num_workers": "",
+        "decode_num_workers": "", "silicon_ttft_ms": "1000", "silicon_tpot_ms": "90",
+    }  # fmt: skip
+    row |= {f"{role}_{name}": "" for role in ("prefill", "decode")
+            for name in ("batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")}  # fmt: skip
+    path.write_text(f"{','.join(row)}\n{','.join(row.values())}\n", encoding="utf-8")
+    return path
+
+
+def test_measured_tables_become_one_profile(tmp_path: Path) -> None:
+    tables = [a_measured_table(tmp_path / "one.csv"), a_measured_table(tmp_path / "two.csv")]
+    profile = tmp_path / "profile.csv"
+    done = run("import", "aiconfigurator", *tables[:1], "-o", profile)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == f"1 point written to {profile}\n"
+    assert len(profile.read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_a_table_that_cannot_be_read_writes_nothing(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.csv"
+    done = run("import", "aiconfigurator", tmp_path / "missing.csv", "-o", profile)
+    assert (done.exit_code, profile.exists()) == (2, False)

@@ -14,6 +14,7 @@ from planner.wording import (
     gpu_label,
     headline,
     level_figures,
+    level_name,
     limit_phrase,
     money,
     now_and_planned,
@@ -267,6 +268,27 @@ def test_a_heuristic_proves_nothing() -> None:
 )
 def test_a_level_in_figures(level: Level, figures: tuple[str, str, str]) -> None:
     assert level_figures(level) == figures
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cost", "cost"),
+        ("unserved-share/priority1", "unserved share, priority 1"),
+        ("unserved-load", "unserved load"),
+        ("unserved-load/priority-2/batch", "unserved load, priority -2, batch"),
+    ],
+)
+def test_a_level_by_name(name: str, said: str) -> None:
+    assert level_name(OPEN.but(name=name)) == said
+
+
+def test_classes_of_unserved_demand_are_one_in_the_order() -> None:
+    names = ("unserved-share/priority2", "unserved-load/priority2", "unserved-share/priority1", "cost")
+    levels = [OPEN.but(name=name, gap=0.0) for name in names]
+    assert headline(answer(Status.OPTIMAL, *levels)).endswith(
+        "no plan is better in the order unserved, cost."
+    )
 
 
 def test_seconds_by_phase() -> None:

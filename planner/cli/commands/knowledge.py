@@ -155,6 +155,7 @@ def import_aiconfigurator(options: ImportOptions) -> ExitCode:
     from planner.cli.files import check_target, written_at_once
     from planner.importers.aiconfigurator import import_aiconfigurator as read
     from planner.performance.profile import write_profile
+    from planner.wording import quantity
 
     check_target(options.output)
     catalog = _catalog()
@@ -164,8 +165,11 @@ def import_aiconfigurator(options: ImportOptions) -> ExitCode:
         write_profile(points, temporary)
     for path, table in zip(options.paths, imported, strict=True):
         left_out = ", ".join(f"{count} {reason}".replace("_", " ") for reason, count in table.skipped.items())
-        note(f"{path}: {len(table.points)} points" + (f"; rows left out: {left_out}" if left_out else ""))
-    out_console().print(f"{len(points)} points written to {options.output}")
+        note(
+            f"{path}: {quantity(len(table.points), 'point')}"
+            + (f"; rows left out: {left_out}" if left_out else "")
+        )
+    out_console().print(f"{quantity(len(points), 'point')} written to {options.output}")
     return ExitCode.DONE
 
 

@@ -13,6 +13,7 @@ from models.hardware import Accelerator
 from models.llm import Llm
 from models.performance import MeasuredPoint
 from models.value import Value
+from models.variant import Role
 from planner.catalog import Catalog
 from planner.cli.screen.layout import Column, bullets, section, table
 from planner.wording import money, number, quantity
@@ -73,14 +74,12 @@ def show_entry(
 
 def show_profile(console: Console, name: str, points: tuple[MeasuredPoint, ...]) -> None:
     """Every row of a profile table."""
-    columns = ("LLM", "accelerator", "layout", "tokens in/out")
-    figures = ("users", "req/s", "TTFT s", "ITL ms", "source")
-    made = table([*(Column(header, right=False) for header in columns), *map(Column, figures)])
+    figures = ("tokens in/out", "users", "req/s", "TTFT s", "ITL ms", "source")
+    made = table([Column("one replica", right=False), *map(Column, figures)])
     for point in points:
+        role = "" if point.role is Role.BOTH else f" {point.role}"
         made.add_row(
-            point.llm,
-            point.accelerator,
-            f"{point.parallelism.label} {point.precision}",
+            f"{point.llm}{role} {point.accelerator} {point.parallelism.label} {point.precision}",
             f"{point.input_tokens}/{point.output_tokens}",
             str(point.concurrency),
             number(point.rps, 3),

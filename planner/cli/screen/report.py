@@ -18,6 +18,7 @@ from planner.wording import (
     conflict_sentence,
     headline,
     level_figures,
+    level_name,
     percent,
     quantity,
     relaxation_sentence,
@@ -75,7 +76,7 @@ def _show_head(console: Console, answer: Comparison, name: str) -> None:
     if levels:
         made = table([Column("level", right=False), Column("value"), Column("proven bound"), Column("gap")])
         for level in levels:
-            made.add_row(level.name, *level_figures(level))
+            made.add_row(level_name(level), *level_figures(level))
         console.print()
         console.print(made)
     for note in answer.solution.proof.notes:

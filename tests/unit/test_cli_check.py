@@ -1,0 +1,86 @@
+"""``check``: any solution by the rules of a scenario file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from planner.cli import app
+from planner.cli.files import write_report
+from tests.reports import a_timed_out_report, an_infeasible_report, an_optimal_report
+
+SCENARIO: Final = Path(__file__).parents[2] / "data" / "scenarios" / "01-two-variants.yaml"
+A100, H100 = "chat/va-a100@a100", "chat/va-h100@h100"
+ALL: Final = {"service": "chat", "path": "aggregated", "share": 1}
+
+
+def check(path: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, ["check", str(SCENARIO), str(path), *more])
+
+
+def a_bare_solution(folder: Path, counts: dict[str, int], **fields: Any) -> Path:
+    path = folder / "solution.json"
+    whole = {"status": "FEASIBLE", "counts": counts, "proof": {"solver": "hand"}, "served": [ALL]} | fields
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    return path
+
+
+def test_a_solution_that_keeps_every_rule(tmp_path: Path) -> None:
+    done = check(a_bare_solution(tmp_path, {A100: 8, H100: 6}))
+    assert (done.exit_code, done.stdout) == (0, "Every rule holds.\n")
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"), [({A100: 9, H100: 6}, "a100"), ({A100: 8, H100: 4}, "headroom"), ({}, "chat")]
+)
+def test_broken_rules_are_listed(tmp_path: Path, counts: dict[str, int], said: str) -> None:
+    done = check(a_bare_solution(tmp_path, counts))
+    heading, *broken = done.stdout.splitlines()
+    assert done.exit_code == 3
+    assert heading.endswith("broken:")
+    assert broken
+    assert said in done.stdout
+
+
+def test_one_value_of_the_scenario_can_be_changed(tmp_path: Path) -> None:
+    path = a_bare_solution(tmp_path, {A100: 8, H100: 6})
+    assert check(path, "--set", "services.chat.traffic.rate=20").exit_code == 3
+
+
+def test_unserved_demand_breaks_a_promise_unless_it_is_none(tmp_path: Path) -> None:
+    path = a_bare_solution(tmp_path, {A100: 4, H100: 2}, served=[ALL | {"share": 0.2}])
+    assert check(path).exit_code == 3
+    assert check(path, "--allow-unserved").exit_code == 0
+
+
+def test_a_solution_for_another_problem_is_judged_and_noted(tmp_path: Path) -> None:
+    done = check(a_bare_solution(tmp_path, {A100: 8, H100: 6}, derived_from="0123456789abcdef"))
+    assert done.exit_code == 0
+    assert "made for another problem" in done.stderr
+
+
+@pytest.mark.parametrize("make", [an_optimal_report, an_infeasible_report])
+def test_what_the_scenario_does_not_have_cannot_be_judged(tmp_path: Path, make: Any) -> None:
+    path = tmp_path / "answer.json"
+    write_report(path, make())
+    done = check(path)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "which the scenario does not have" in done.stderr
+
+
+def test_the_nearest_candidate_is_named(tmp_path: Path) -> None:
+    done = check(a_bare_solution(tmp_path, {"chat/va-a100@a1000": 8}))
+    assert done.exit_code == 2
+    assert f"did you mean {A100!r}?" in done.stderr
+
+
+def test_an_answer_without_a_plan_cannot_be_judged(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    write_report(path, a_timed_out_report())
+    done = check(path)
+    assert done.exit_code == 2
+    assert "status TIMED_OUT" in done.stderr
