@@ -19,20 +19,31 @@ GROWTH = {"gpus_per_node": 4, "max_nodes": 2, "usd_per_node_h": 3.0, "overhead_w
 CAP = {"id": "hall", "cap_w": 2000.0}
 
 
-def violations(problem: Problem, counts: dict[str, int], **fields: Any) -> list[tuple[str, tuple[str, ...], float, float, str]]:
+def violations(
+    problem: Problem, counts: dict[str, int], **fields: Any
+) -> list[tuple[str, tuple[str, ...], float, float, str]]:
     """What is broken; nothing is promised and nothing is served."""
     solution = a_solution(problem, counts, served=(), **fields)
     return [(v.family, v.key, v.found, v.allowed, v.unit) for v in check(problem, solution)]
 
 
-def uses(problem: Problem, counts: dict[str, int], **fields: Any) -> dict[tuple[str, tuple[str, ...]], RowUse]:
-    return {(row.family, row.key): row for row in assess(problem, a_solution(problem, counts, served=(), **fields)).rows}
+def uses(
+    problem: Problem, counts: dict[str, int], **fields: Any
+) -> dict[tuple[str, tuple[str, ...]], RowUse]:
+    return {
+        (row.family, row.key): row
+        for row in assess(problem, a_solution(problem, counts, served=(), **fields)).rows
+    }
 
 
-def a_fleet(candidate: dict[str, Any] | None = None, pool: dict[str, Any] | None = None, **fields: Any) -> Problem:
+def a_fleet(
+    candidate: dict[str, Any] | None = None, pool: dict[str, Any] | None = None, **fields: Any
+) -> Problem:
     """Default service, candidate and pool, with some fields changed, and no promise."""
     demand = a_demand(**fields.pop("demand", {}))
-    return a_problem([demand], [a_candidate(**candidate or {})], [a_pool(**pool or {})], allow_unserved=True, **fields)
+    return a_problem(
+        [demand], [a_candidate(**candidate or {})], [a_pool(**pool or {})], allow_unserved=True, **fields
+    )
 
 
 CASES = [
@@ -60,7 +71,9 @@ CASES = [
         id="power of the pools that a cap names",
     ),
     pytest.param(a_fleet({"cost": 2.5}, spend_usd_per_h=7.5), 3, ("spend", (), 10, 7.5, "$/h"), id="spend"),
-    pytest.param(a_fleet({"max_replicas": 3}), 3, ("bounds", (CHAT,), 4, 3, "replica"), id="candidate's maximum"),
+    pytest.param(
+        a_fleet({"max_replicas": 3}), 3, ("bounds", (CHAT,), 4, 3, "replica"), id="candidate's maximum"
+    ),
     pytest.param(
         a_fleet(demand={"max_replicas": 3}), 3, ("bounds", ("chat",), 4, 3, "replica"), id="service's maximum"
     ),
@@ -71,10 +84,16 @@ CASES = [
         id="variant's maximum",
     ),
     pytest.param(
-        a_fleet({"current": 1, "pending": 1}, max_changes=3), 5, ("change", (), 4, 3, "change"), id="changes from on order"
+        a_fleet({"current": 1, "pending": 1}, max_changes=3),
+        5,
+        ("change", (), 4, 3, "change"),
+        id="changes from on order",
     ),
     pytest.param(
-        a_fleet({"current": 1, "pending": 1, "max_step_up": 2}), 4, ("change", (CHAT,), 3, 2, "replica"), id="step up"
+        a_fleet({"current": 1, "pending": 1, "max_step_up": 2}),
+        4,
+        ("change", (CHAT,), 3, 2, "replica"),
+        id="step up",
     ),
 ]
 
@@ -90,9 +109,14 @@ def test_one_replica_more_breaks_the_limit(
 @pytest.mark.parametrize(
     ("problem", "least", "expected"),
     [
-        pytest.param(a_fleet({"min_replicas": 3}), 3, ("bounds", (CHAT,), 2, 3, "replica"), id="candidate's minimum"),
         pytest.param(
-            a_fleet(demand={"min_replicas": 3}), 3, ("bounds", ("chat",), 2, 3, "replica"), id="service's minimum"
+            a_fleet({"min_replicas": 3}), 3, ("bounds", (CHAT,), 2, 3, "replica"), id="candidate's minimum"
+        ),
+        pytest.param(
+            a_fleet(demand={"min_replicas": 3}),
+            3,
+            ("bounds", ("chat",), 2, 3, "replica"),
+            id="service's minimum",
         ),
         pytest.param(
             a_fleet(demand={"variants": (VariantBounds(variant="small", min_replicas=3),)}),
@@ -173,7 +197,11 @@ def test_unconstrained_pools_hold_anything_and_those_that_grow_need_their_nodes(
 def test_added_nodes_are_paid_and_draw_power() -> None:
     pool = {"nodes": 0, "growth": GROWTH, "power_domain": "hall"} | IDLE
     problem = a_fleet(
-        {"power_w": 600.0, "cost": 1.0}, pool, power=(CAP,), power_basis=PowerBasis.EXPECTED, spend_usd_per_h=8.0
+        {"power_w": 600.0, "cost": 1.0},
+        pool,
+        power=(CAP,),
+        power_basis=PowerBasis.EXPECTED,
+        spend_usd_per_h=8.0,
     )
     rows = uses(problem, {CHAT: 2}, nodes_added={"east": 2})
     assert rows["spend", ()].used == 2 * 1.0 + 2 * 3.0

@@ -41,21 +41,31 @@ def test_a_plan_that_means_something_has_no_claim_to_complain_of() -> None:
 @pytest.mark.parametrize(
     ("fields", "key"),
     [
-        pytest.param({"counts": {CHAT: 10, "chat/none@east": 2}}, ("chat/none@east",), id="unknown candidate"),
+        pytest.param(
+            {"counts": {CHAT: 10, "chat/none@east": 2}}, ("chat/none@east",), id="unknown candidate"
+        ),
         pytest.param({"counts": {CHAT: -1}}, (CHAT,), id="negative count"),
         pytest.param({"counts": {CHAT: 1.5}}, (CHAT,), id="half a replica"),
         pytest.param({"counts": {CHAT: math.nan}}, (CHAT,), id="a count that is no number"),
         pytest.param({"nodes_added": {"moon": 1}}, ("moon",), id="unknown pool"),
         pytest.param({"nodes_added": {"east": -1}}, ("east",), id="negative nodes"),
         pytest.param(
-            {"served": (Served(service="none", path=AGGREGATED, share=1.0),)}, ("none", "aggregated"), id="unknown service"
+            {"served": (Served(service="none", path=AGGREGATED, share=1.0),)},
+            ("none", "aggregated"),
+            id="unknown service",
         ),
-        pytest.param({"served": (unchecked_share(math.nan),)}, ("chat", "aggregated"), id="share that is no number"),
+        pytest.param(
+            {"served": (unchecked_share(math.nan),)}, ("chat", "aggregated"), id="share that is no number"
+        ),
         pytest.param({"served": (unchecked_share(math.inf),)}, ("chat", "aggregated"), id="infinite share"),
         pytest.param({"served": (unchecked_share(-0.5),)}, ("chat", "aggregated"), id="negative share"),
         pytest.param({"served": (unchecked_share(1.2),)}, ("chat",), id="more than everything"),
-        pytest.param({"served": (unchecked_share(0.6), unchecked_share(0.6))}, ("chat",), id="parts above the whole"),
-        pytest.param({"served": (unchecked_share(0.5, "all"),)}, ("chat", "aggregated"), id="bucket of a mixed service"),
+        pytest.param(
+            {"served": (unchecked_share(0.6), unchecked_share(0.6))}, ("chat",), id="parts above the whole"
+        ),
+        pytest.param(
+            {"served": (unchecked_share(0.5, "all"),)}, ("chat", "aggregated"), id="bucket of a mixed service"
+        ),
         pytest.param(
             {"served": (Served(service="chat", path=ServingPath.DISAGGREGATED, share=0.1),)},
             ("chat", "disaggregated"),
@@ -67,12 +77,20 @@ def test_a_plan_that_means_something_has_no_claim_to_complain_of() -> None:
             id="borrows without a host",
         ),
         pytest.param(
-            {"shares": (BucketShare(candidate="x", bucket="all", share=0.1),)}, ("x", "all"), id="routed to nobody"
+            {"shares": (BucketShare(candidate="x", bucket="all", share=0.1),)},
+            ("x", "all"),
+            id="routed to nobody",
         ),
         pytest.param(
-            {"shares": (BucketShare(candidate=CHAT, bucket="all", share=0.1),)}, (CHAT, "all"), id="mixed, yet routed"
+            {"shares": (BucketShare(candidate=CHAT, bucket="all", share=0.1),)},
+            (CHAT, "all"),
+            id="mixed, yet routed",
         ),
-        pytest.param({"placements": (Placement(candidate="x", node="east-0", pods=1),)}, ("x", "east-0"), id="pod of nobody"),
+        pytest.param(
+            {"placements": (Placement(candidate="x", node="east-0", pods=1),)},
+            ("x", "east-0"),
+            id="pod of nobody",
+        ),
     ],
 )
 def test_a_claim_that_means_nothing_is_a_violation(fields: dict[str, Any], key: tuple[str, ...]) -> None:
@@ -88,13 +106,20 @@ def test_a_bucket_goes_only_where_it_can_be_served() -> None:
     good = BucketShare(candidate=CHAT, bucket="short", share=1.0)
     assert check(problem, a_solution(problem, {CHAT: 1}, shares=(good,))) == ()
     bad = BucketShare(candidate="chat/deaf@east", bucket="short", share=0.1)
-    assert keys_of(problem, a_solution(problem, {CHAT: 1}, shares=(good, bad))) == [("chat/deaf@east", "short")]
+    assert keys_of(problem, a_solution(problem, {CHAT: 1}, shares=(good, bad))) == [
+        ("chat/deaf@east", "short")
+    ]
     whole = (Served(service="chat", path=AGGREGATED, share=1.0),)
-    assert keys_of(problem, a_solution(problem, {CHAT: 1}, served=whole, shares=(good,))) == [("chat", "aggregated")]
+    assert keys_of(problem, a_solution(problem, {CHAT: 1}, served=whole, shares=(good,))) == [
+        ("chat", "aggregated")
+    ]
 
 
 def test_pods_that_were_not_there_cannot_stay() -> None:
-    placed = (Placement(candidate=CHAT, node="east-0", pods=8, kept=3), Placement(candidate=CHAT, node="east-1", pods=2))
+    placed = (
+        Placement(candidate=CHAT, node="east-0", pods=8, kept=3),
+        Placement(candidate=CHAT, node="east-1", pods=2),
+    )
     found = [one for one in check(PROBLEM, GOOD.but(placements=placed)) if one.family == "solution"]
     assert [(one.key, one.found, one.allowed) for one in found] == [((CHAT, "east-0"), 3, 0)]
 

@@ -24,9 +24,15 @@ def broken(problem: Problem, solution: Solution) -> Broken:
     ("demand", "candidate", "enough", "expected"),
     [
         pytest.param({"rps": 2.1}, {"rated_rps": 0.7}, 3, ("rate", 2.1, 1.4), id="three times 0.7 carry 2.1"),
-        pytest.param({}, {"rated_rps": 1.0, "surge_rps": 2.0}, 10, ("rate", 10.0, 9.0), id="rated, not surge"),
         pytest.param(
-            {"kind": "batch"}, {"rated_rps": 0.1, "surge_rps": 2.0}, 5, ("rate", 10.0, 8.0), id="batch fills to tau"
+            {}, {"rated_rps": 1.0, "surge_rps": 2.0}, 10, ("rate", 10.0, 9.0), id="rated, not surge"
+        ),
+        pytest.param(
+            {"kind": "batch"},
+            {"rated_rps": 0.1, "surge_rps": 2.0},
+            5,
+            ("rate", 10.0, 8.0),
+            id="batch fills to tau",
         ),
         pytest.param(
             {"headroom": {"relative": 0.2}},
@@ -93,14 +99,19 @@ def test_the_largest_need_of_tokens_counts_whichever_candidate_runs() -> None:
     kv = {"rated_rps": 10.0, "kv_capacity_tokens": 1000.0}
     problem = a_problem(
         [a_demand(headroom={"kv_tokens": 500.0})],
-        [a_candidate(kv_tokens_per_rps=50.0, **kv), a_candidate(variant="big", kv_tokens_per_rps=100.0, **kv)],
+        [
+            a_candidate(kv_tokens_per_rps=50.0, **kv),
+            a_candidate(variant="big", kv_tokens_per_rps=100.0, **kv),
+        ],
     )
     key = ("headroom", ("chat", "aggregated", "both"))
     assert broken(problem, a_solution(problem, {CHAT: 1}))[key] == (1500.0, 1000.0)
 
 
 def test_a_promise_must_be_kept_and_what_is_no_promise_need_not() -> None:
-    problem = a_problem([a_demand(), a_demand("extra", best_effort=True)], [a_candidate(), a_candidate("extra")])
+    problem = a_problem(
+        [a_demand(), a_demand("extra", best_effort=True)], [a_candidate(), a_candidate("extra")]
+    )
     none = a_solution(problem, {}, served=fully_served(problem, 0.25))
     rows = broken(problem.but(candidates=(), pools=()), none.but(served=()))
     assert rows == {("demand", ("chat",)): (0.0, 1.0)}
@@ -172,7 +183,11 @@ def by_length(**demand: Any) -> Problem:
         [a_demand(routing="by_length", buckets=(a_bucket("short", 8.0), a_bucket("long", 2.0)), **demand)],
         [
             a_candidate(by_bucket={"short": short | tokens}, kv_capacity_tokens=50.0),
-            a_candidate(variant="big", by_bucket={"short": short | tokens, "long": long | tokens}, kv_capacity_tokens=50.0),
+            a_candidate(
+                variant="big",
+                by_bucket={"short": short | tokens, "long": long | tokens},
+                kv_capacity_tokens=50.0,
+            ),
         ],
     )
 
@@ -205,7 +220,9 @@ def test_a_bucket_is_routed_as_far_as_it_is_served() -> None:
     ("headroom", "counts", "key", "expected"),
     [
         # 8/5 = 1.6 and 2/2 = 1 replicas are busy at sigma
-        pytest.param({"relative": 1.0}, {"small": 4, "big": 1}, ("both", "chat/big@east"), (2.0, 1.0), id="relative"),
+        pytest.param(
+            {"relative": 1.0}, {"small": 4, "big": 1}, ("both", "chat/big@east"), (2.0, 1.0), id="relative"
+        ),
         pytest.param({"burst_rps": 5.0}, {"small": 2, "big": 2}, ("both", CHAT), (2.4, 2.0), id="burst"),
         # 100 tokens are resident, each replica holds 50
         pytest.param({"kv_tokens": 120.0}, {"small": 2, "big": 2}, ("both",), (220.0, 200.0), id="tokens"),
@@ -272,4 +289,6 @@ def test_guests_fill_what_the_host_leaves_up_to_saturation() -> None:
 
 def test_a_candidate_that_cannot_carry_a_guest_forbids_borrowing() -> None:
     problem = with_guest()
-    assert broken(problem, borrowing(problem, 0.5)) == {("rate", ("chat", "aggregated", "both", "night")): (2.0, 0.0)}
+    assert broken(problem, borrowing(problem, 0.5)) == {
+        ("rate", ("chat", "aggregated", "both", "night")): (2.0, 0.0)
+    }
