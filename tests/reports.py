@@ -13,6 +13,7 @@ from tests.builders import a_candidate, a_demand, a_pool, a_problem, a_solution
 __all__ = [
     "a_comparison",
     "a_heuristic_report",
+    "a_hopeless_report",
     "a_large_report",
     "a_relative_report",
     "a_timed_out_report",
@@ -136,6 +137,15 @@ def an_infeasible_report() -> Report:
         explanation=explanation,
         seconds=SECONDS,
     )
+
+
+def a_hopeless_report() -> Report:
+    """No plan even if demand may stay unserved: minimum replicas that do not fit."""
+    report = an_infeasible_report()
+    assert report.best_effort is not None
+    nothing = report.answer.solution.but(derived_from=report.best_effort.solution.derived_from)
+    explanation = Explanation(conflict=Conflict(families=("bounds",)))
+    return report.but(best_effort=Comparison(name="cp-sat", solution=nothing), explanation=explanation)
 
 
 def a_timed_out_report() -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -13,12 +12,17 @@ from planner.cli.commands.check import CheckOptions, check
 from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.plan import PlanOptions, plan
 from planner.cli.edge import takes
+from planner.cli.terminal import spell_out_what_cannot_be_written
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="fleetplan",
     help="How many replicas of which variant run on which GPUs, how good that is proven to be, and why.",
+    epilog=(
+        "Exit codes: 0 done, 1 a fault of ours, 2 an input must change, 3 infeasible or rules are broken, "
+        "4 no answer in the time given or try again later, 5 refused by a safety gate."
+    ),
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode=None,
@@ -63,8 +67,5 @@ def _common(
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            # A terminal that cannot write × shall show something else, not end the program.
-            stream.reconfigure(errors="replace")
+    spell_out_what_cannot_be_written()
     app()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -14,9 +16,20 @@ if TYPE_CHECKING:
 
     from planner.optimization.protocol import Progress, ProgressEvent
 
-__all__ = ["complain", "console_on", "err_console", "note", "out_console", "shown_progress", "use_color"]
+__all__ = [
+    "complain",
+    "console_on",
+    "err_console",
+    "note",
+    "out_console",
+    "shown_progress",
+    "spell_out_what_cannot_be_written",
+    "use_color",
+]
 
 _WIDE: Final = 10_000
+_SPELLED: Final = "fleetplan-spelled"
+_SPELLINGS: Final = {"→": "->", "×": "x", "–": "-", "≥": ">=", "·": "."}
 _COLOR: ContextVar[bool | None] = ContextVar("color", default=None)
 
 
@@ -57,6 +70,21 @@ def console_on(file: TextIO) -> Console:
     )
 
 
+def spell_out_what_cannot_be_written() -> None:
+    """Let streams of a small character set show ``->`` for an arrow, and never end the program."""
+    codecs.register_error(_SPELLED, _spelled)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_SPELLED)
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    unwritten = error.object[error.start : error.end]
+    return "".join(_SPELLINGS.get(letter, "?") for letter in unwritten), error.end
+
+
 def note(text: str) -> None:
     """Something worth knowing that is no part of the answer."""
     err_console().print(text, style="dim")
@@ -72,6 +100,8 @@ def complain(text: str) -> None:
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
     """Progress as one line on a terminal that is gone afterwards; nothing where nobody watches."""
+    from rich.text import Text
+
     from planner.optimization.protocol import silent
 
     console = err_console()
@@ -81,7 +111,7 @@ def shown_progress() -> Iterator[Progress]:
     with console.status("planning") as status:
 
         def show(event: ProgressEvent) -> None:
-            status.update(_progress_line(event))
+            status.update(Text(_progress_line(event)))
 
         yield show
 

@@ -12,15 +12,18 @@ from planner.wording.numbers import number, percent, quantity
 __all__ = ["headline", "level_figures", "level_name", "seconds_sentence"]
 
 
-def headline(answer: Comparison, *, proves: bool = True) -> str:
+def headline(answer: Comparison, *, proves: bool = True, scarce: bool = False) -> str:
     """One sentence on an answer.
 
     Args:
         answer: what is shown.
         proves: whether its solver bounds what it finds; False for a heuristic.
+        scarce: whether it was allowed to leave demand unserved because not all can be served.
     """
     assessment = answer.assessment
     match answer.solution.status:
+        case Status.INFEASIBLE if scarce:
+            return "No plan keeps every limit, even if all demand stays unserved."
         case Status.INFEASIBLE:
             return "No plan keeps every promise."
         case Status.TIMED_OUT:

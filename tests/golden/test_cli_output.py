@@ -16,6 +16,7 @@ from planner.cli.screen.report import SHOWN_SERVICES, show_report
 from planner.cli.terminal import console_on
 from tests.reports import (
     a_heuristic_report,
+    a_hopeless_report,
     a_large_report,
     a_relative_report,
     a_timed_out_report,
@@ -28,6 +29,7 @@ Golden = Callable[[str, str], None]
 REPORTS: Final = {
     "optimal": an_optimal_report,
     "infeasible": an_infeasible_report,
+    "hopeless": a_hopeless_report,
     "timed-out": a_timed_out_report,
     "heuristic": a_heuristic_report,
     "relative-costs": a_relative_report,

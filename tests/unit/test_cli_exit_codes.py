@@ -188,6 +188,17 @@ def test_saved_answers_stand_beside(answer: Answer, tmp_path: Path) -> None:
     assert "* answers another problem" in screen
 
 
+def test_saved_answers_never_take_a_name_that_is_taken(answer: Answer, tmp_path: Path) -> None:
+    paths = [tmp_path / "now.json", tmp_path / "old" / "now.json", tmp_path / "greedy.json"]
+    paths[1].parent.mkdir()
+    for path in paths:
+        write_report(path, an_optimal_report())
+    answer(an_optimal_report())
+    against = [text for path in paths for text in ("--against", str(path))]
+    beside = json.loads(run("plan", "any.yaml", "--json", *against).stdout)["beside"]
+    assert list(beside) == ["greedy", "now-2", "now-3", "greedy-2", "now"]
+
+
 def test_a_saved_answer_that_cannot_be_read_ends_with_two(answer: Answer, tmp_path: Path) -> None:
     answer(RuntimeError("planning must not start"))
     assert run("plan", "any.yaml", "--against", tmp_path / "missing.json").exit_code == 2
@@ -208,6 +219,15 @@ def test_nobody_reading_on_is_silent() -> None:
     with os.fdopen(writer, "wb") as closed:
         done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, cwd=ROOT, check=False)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_small_character_set_is_served() -> None:
+    code = "import planner.cli; from planner.cli.terminal import out_console, spell_out_what_cannot_be_written as s; s(); out_console().print('3 → 5 × TP8 Ω')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (b"3 -> 5 x TP8 ?\n", b"")
 
 
 def test_the_command_line_starts_without_solvers() -> None:

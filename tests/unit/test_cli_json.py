@@ -14,6 +14,7 @@ from models.report import Report
 from planner.cli.json_output import as_json, report_object
 from tests.reports import (
     a_heuristic_report,
+    a_hopeless_report,
     a_relative_report,
     a_timed_out_report,
     an_infeasible_report,
@@ -22,6 +23,7 @@ from tests.reports import (
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "json.md"
 REPORTS: Final = (
+    a_hopeless_report,
     an_optimal_report, an_infeasible_report, a_timed_out_report, a_heuristic_report, a_relative_report,
 )  # fmt: skip
 CONTRACT: Final = {

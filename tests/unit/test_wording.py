@@ -251,6 +251,12 @@ def test_a_status_in_one_sentence(comparison: Comparison, sentence: str) -> None
     assert headline(comparison) == sentence
 
 
+def test_scarcity_without_a_plan_says_so() -> None:
+    assert headline(answer(Status.INFEASIBLE, judged=False), scarce=True) == (
+        "No plan keeps every limit, even if all demand stays unserved."
+    )
+
+
 def test_a_heuristic_proves_nothing() -> None:
     assert headline(answer(Status.FEASIBLE), proves=False) == (
         "All demand is served. A heuristic found it; nothing is proven."

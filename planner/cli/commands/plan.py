@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,7 +56,7 @@ def plan(options: PlanOptions) -> ExitCode:
         check_target(options.output)
     saved = [_saved(path) for path in options.against or ()]
     report = answered(options.scenario, options)
-    report = report.but(beside=(*report.beside[:-1], *saved, *report.beside[-1:]))
+    report = _with_saved(report, saved)
     if options.output is not None and _worth_saving(report):
         write_report(options.output, report)
         note(f"saved to {options.output}")
@@ -78,6 +79,18 @@ def _saved(path: Path) -> Comparison:
     report = read_report(path)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "saved"
     return (report.best_effort or report.answer).but(name=name)
+
+
+def _with_saved(report: Report, saved: Sequence[Comparison]) -> Report:
+    """The report with saved answers beside it, before the running fleet, each under a name of its own."""
+    taken = {each.name for each in report.beside}
+    named = []
+    for each in saved:
+        names = (each.name, *(f"{each.name}-{number}" for number in range(2, len(saved) + 3)))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
+        named.append(each.but(name=name))
+    return report.but(beside=(*report.beside[:-1], *named, *report.beside[-1:]))
 
 
 def _worth_saving(report: Report) -> bool:

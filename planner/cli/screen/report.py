@@ -48,7 +48,9 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
         report: what.
         every_service: do not stop after :data:`SHOWN_SERVICES` of them.
     """
-    _show_head(console, report.answer, report.problem.name)
+    _show_head(
+        console, report.answer, headline(report.answer, proves=_proves(report.answer)), report.problem.name
+    )
     if report.answer.solution.proof.levels:
         console.print()
     console.print(Text(seconds_sentence(report.seconds), style="dim"))
@@ -57,7 +59,8 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     shown = report.best_effort or report.answer
     if report.best_effort is not None:
         section(console, "The best plan if demand may stay unserved", style="bold yellow")
-        _show_head(console, report.best_effort, "under scarcity")
+        said = headline(report.best_effort, proves=_proves(report.best_effort), scarce=True)
+        _show_head(console, report.best_effort, said, "under scarcity")
     if shown.assessment is not None:
         view = PlanView(report.problem, shown.solution, shown.assessment)
         _show_plan(console, view, every_service=every_service)
@@ -68,10 +71,14 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
         _show_overloads(console, shown.assessment)
 
 
-def _show_head(console: Console, answer: Comparison, name: str) -> None:
+def _proves(answer: Comparison) -> bool:
+    return answer.name not in HEURISTICS
+
+
+def _show_head(console: Console, answer: Comparison, said: str, name: str) -> None:
     status = answer.solution.status
     console.print(Text.assemble((str(status), _STYLES[status]), "  ", (name, "bold")))
-    console.print(headline(answer, proves=answer.name not in HEURISTICS))
+    console.print(said)
     levels = answer.solution.proof.levels
     if levels:
         made = table([Column("level", right=False), Column("value"), Column("proven bound"), Column("gap")])
