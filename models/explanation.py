@@ -46,6 +46,7 @@ class Reason(StrEnum):
     # a candidate is offered and not used
     DEARER = "dearer"
     LIMIT_BINDS = "limit_binds"
+    NOT_NEEDED = "not_needed"
     # a count was limited
     GPUS_EXHAUSTED = "gpus_exhausted"
     QUOTA_EXHAUSTED = "quota_exhausted"

@@ -17,7 +17,9 @@ class RunningReplica(Value):
     """One ready replica as far as it is known."""
 
     nodes: tuple[NodeId, ...] = Field((), description="node of each of its pods; empty: unknown")
-    kv_usage: Share | None = Field(None, description="KV-cache usage, 0..1; None: no metric, which is not zero")
+    kv_usage: Share | None = Field(
+        None, description="KV-cache usage, 0..1; None: no metric, which is not zero"
+    )
     queue: Ratio | None = Field(None, description="waiting requests; None: no metric, which is not zero")
 
 

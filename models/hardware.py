@@ -35,7 +35,8 @@ class Accelerator(Value):
     fp8_flops: Flops | None = Field(None, description="dense peak at 8-bit float, FLOP/s")
     fp4_flops: Flops | None = Field(None, description="dense peak at 4-bit float, FLOP/s")
     scale_up_bandwidth: BytesPerSecond | None = Field(
-        None, description="scale-up link (NVLink, Infinity Fabric, ...) per accelerator, one direction, bytes/s"
+        None,
+        description="scale-up link (NVLink, Infinity Fabric, ...) per accelerator, one direction, bytes/s",
     )
     tdp_w: Watts | None = Field(None, description="thermal design power per accelerator, W")
     idle_w: Watts | None = Field(None, description="measured draw of an idle accelerator, W")
@@ -55,7 +56,9 @@ class Offering(Value):
     """What one accelerator of a pool costs, and on which terms."""
 
     market: Market = Market.ON_DEMAND
-    usd_per_h: UsdPerHour | None = Field(None, description="price of one accelerator, $/h; None: the catalog's")
+    usd_per_h: UsdPerHour | None = Field(
+        None, description="price of one accelerator, $/h; None: the catalog's"
+    )
 
 
 class Node(Value):
@@ -66,7 +69,9 @@ class Node(Value):
 
     id: NodeId
     gpus: PositiveCount = Field(description="accelerators on the node")
-    count: PositiveCount = Field(1, description="how many nodes are alike; more than one are named id-0, id-1, ...")
+    count: PositiveCount = Field(
+        1, description="how many nodes are alike; more than one are named id-0, id-1, ..."
+    )
     foreign_gpus: Count = Field(0, description="accelerators per node in use by pods that are not ours")
     cordoned: bool = Field(False, description="no new pods; those that run may stay")
     ready: bool = Field(True, description="False: pods on it are lost and nothing can start")
@@ -85,7 +90,9 @@ class NodeGrowth(Value):
 
     gpus_per_node: PositiveCount
     max_nodes: Count | None = Field(None, description="nodes that can be added; None: no limit")
-    usd_per_node_h: UsdPerHour = Field(0.0, description="price of one added node, $/h, beside what replicas cost")
+    usd_per_node_h: UsdPerHour = Field(
+        0.0, description="price of one added node, $/h, beside what replicas cost"
+    )
     overhead_w: Watts = Field(0.0, description="draw of an added node without its accelerators, W")
 
 
@@ -110,7 +117,9 @@ class PowerDomain(Value):
 
     id: DomainId
     cap_w: Watts
-    pools: Annotated[tuple[PoolId, ...], Field(description="empty: every pool that names this power domain")] = ()
+    pools: Annotated[
+        tuple[PoolId, ...], Field(description="empty: every pool that names this power domain")
+    ] = ()
 
 
 class Quota(Value):

@@ -43,7 +43,9 @@ class Wave(Value):
 
     steps: tuple[Step, ...]
     duration_s: Seconds = Field(description="longest start-up or drain of the wave, s")
-    extra_gpus: dict[PoolId, int] = Field({}, description="accelerators above the larger of before and after, while it runs")
+    extra_gpus: dict[PoolId, int] = Field(
+        {}, description="accelerators above the larger of before and after, while it runs"
+    )
 
 
 class Stuck(Value):

@@ -24,12 +24,24 @@ from models.ids import (
 from models.performance import Origin
 from models.saturation import Headroom
 from models.scenario import Incumbents, Mode, Objective, PowerBasis
-from models.units import Count, PositiveCount, PositiveRps, Ratio, Rps, Seconds, Tokens, Usd, UsdPerHour, Watts
+from models.units import (
+    Count,
+    PositiveCount,
+    PositiveRps,
+    Ratio,
+    Rps,
+    Seconds,
+    Tokens,
+    Usd,
+    UsdPerHour,
+    Watts,
+)
 from models.value import Value
 from models.variant import Role
 from models.workload import PrefillDecodeRatio, Routing, ServiceKind, Survive
 
 __all__ = [
+    "PATHS",
     "BucketRating",
     "Candidate",
     "CostUnit",
@@ -37,7 +49,6 @@ __all__ = [
     "DemandBucket",
     "Incumbent",
     "NodeState",
-    "PATHS",
     "PoolState",
     "Problem",
     "ServingPath",
@@ -131,7 +142,9 @@ class Candidate(Value):
     role: Role = Role.BOTH
     pool: PoolId
     accelerator: AcceleratorId
-    fabric_domain: DomainId | None = Field(None, description="nodes a multi-pod replica stays within; None: anywhere in the pool")
+    fabric_domain: DomainId | None = Field(
+        None, description="nodes a multi-pod replica stays within; None: anywhere in the pool"
+    )
     parallelism: str = Field("TP1", description="as people write it")
     pods_per_replica: PositiveCount = 1
     gpus_per_pod: PositiveCount = 1
@@ -141,12 +154,16 @@ class Candidate(Value):
     guest_surge_rps: dict[ServiceId, PositiveRps] = Field(
         {}, description="req/s of a batch service's traffic that one replica carries up to tau"
     )
-    kv_capacity_tokens: Tokens | None = Field(None, description="KV capacity of one replica times tau_kv, tokens; None: unknown")
+    kv_capacity_tokens: Tokens | None = Field(
+        None, description="KV capacity of one replica times tau_kv, tokens; None: unknown"
+    )
     kv_tokens_per_rps: Tokens | None = None
     cost: Ratio = Field(description="of one replica, in the cost unit of the problem")
     startup_cost: Usd = 0.0
     startup_s: Seconds = 0.0
-    power_w: Watts | None = Field(None, description="of one replica, on the power basis of the problem; None: unknown")
+    power_w: Watts | None = Field(
+        None, description="of one replica, on the power basis of the problem; None: unknown"
+    )
     min_replicas: Count = 0
     max_replicas: Count | None = None
     current: Count = Field(0, description="ready replicas")
@@ -190,7 +207,9 @@ class PoolState(Value):
     power_domain: DomainId | None = None
     nodes: tuple[NodeState, ...] = ()
     growth: NodeGrowth | None = None
-    idle_gpu_w: Watts = Field(0.0, description="draw of one idle accelerator; counts on the expected power basis")
+    idle_gpu_w: Watts = Field(
+        0.0, description="draw of one idle accelerator; counts on the expected power basis"
+    )
     node_overhead_w: Watts = 0.0
 
 
@@ -251,7 +270,9 @@ class Problem(Value):
         return not (self.allow_unserved or demand.best_effort)
 
 
-def candidate_id(service: ServiceId, variant: VariantId, pool: PoolId, fabric_domain: DomainId | None = None) -> CandidateId:
+def candidate_id(
+    service: ServiceId, variant: VariantId, pool: PoolId, fabric_domain: DomainId | None = None
+) -> CandidateId:
     """The identity of a candidate: ``service/variant@pool`` and ``#domain`` where its replicas stay in one."""
     suffix = f"#{fabric_domain}" if fabric_domain is not None else ""
     return CandidateId(f"{service}/{variant}@{pool}{suffix}")

@@ -32,7 +32,9 @@ class RowUse(Value):
     used: float
     limit: float
     unit: str
-    step: float = Field(description="the smallest amount that one more replica would use; slack below it means the row binds")
+    step: float = Field(
+        description="the smallest amount that one more replica would use; slack below it means the row binds"
+    )
 
     @property
     def slack(self) -> float:
@@ -59,7 +61,8 @@ class CandidateFigures(Value):
     load_rps: float = Field(description="requests per second that proportional routing sends here")
     utilization: float = Field(description="load over rated capacity; 0 where nothing runs")
     saturating_load_share: float | None = Field(
-        None, description="load over rated capacity when the scheduler equalizes KV saturation instead; None: KV figures unknown"
+        None,
+        description="load over rated capacity when the scheduler equalizes KV saturation instead; None: KV figures unknown",
     )
 
 
@@ -71,9 +74,13 @@ class ServiceFigures(Value):
     served_rps: float
     unserved_rps: float
     unserved_share: float = Field(description="largest unserved share over its buckets")
-    headroom: float | None = Field(None, description="(surge capacity - served load) / served load of the scarcest role; None: no load")
+    headroom: float | None = Field(
+        None, description="(surge capacity - served load) / served load of the scarcest role; None: no load"
+    )
     cost: float
-    usd_per_million_tokens: float | None = Field(None, description="input and output tokens together; None: relative costs or nothing served")
+    usd_per_million_tokens: float | None = Field(
+        None, description="input and output tokens together; None: relative costs or nothing served"
+    )
     power_w: float | None
 
 
@@ -93,7 +100,8 @@ class Assessment(Value):
     candidates: tuple[CandidateFigures, ...]
     rows: tuple[RowUse, ...] = Field(description="use of every limit that ties candidates together")
     overloads_when_equalized: tuple[CandidateFigures, ...] = Field(
-        (), description="candidates that would exceed their rated capacity if the scheduler equalizes saturation"
+        (),
+        description="candidates that would exceed their rated capacity if the scheduler equalizes saturation",
     )
 
 
@@ -110,7 +118,11 @@ class Report(Value):
 
     problem: Problem
     answer: Comparison
-    best_effort: Comparison | None = Field(None, description="only when infeasible: the best plan under scarcity")
-    beside: tuple[Comparison, ...] = Field((), description="baselines, and the fleet as it runs now as the last")
+    best_effort: Comparison | None = Field(
+        None, description="only when infeasible: the best plan under scarcity"
+    )
+    beside: tuple[Comparison, ...] = Field(
+        (), description="baselines, and the fleet as it runs now as the last"
+    )
     explanation: Explanation = Explanation()
     seconds: dict[Name, float] = Field({}, description="wall time by phase: size, formulate, solve, check; s")

@@ -56,7 +56,9 @@ class Objective(Value):
         ObjectiveLevel.POWER,
         ObjectiveLevel.CHANGES,
     )
-    tolerance: Ratio = Field(1e-4, le=1, description="relative slack left to a level when later ones are solved")
+    tolerance: Ratio = Field(
+        1e-4, le=1, description="relative slack left to a level when later ones are solved"
+    )
     horizon_h: Hours = Field(1.0, description="time over which the cost of a start is spread, h")
 
     @model_validator(mode="after")
@@ -88,6 +90,10 @@ class Scenario(Value):
     fleet: Fleet = Fleet()
     limits: Limits = Limits()
     objective: Objective = Objective()
-    accelerators: tuple[Accelerator, ...] = Field((), description="entries beside, or instead of, the catalog's")
+    accelerators: tuple[Accelerator, ...] = Field(
+        (), description="entries beside, or instead of, the catalog's"
+    )
     llms: tuple[Llm, ...] = Field((), description="entries beside, or instead of, the catalog's")
-    profiles: tuple[str, ...] = Field((), description="profile files beside the catalog's, relative to the scenario")
+    profiles: tuple[str, ...] = Field(
+        (), description="profile files beside the catalog's, relative to the scenario"
+    )

@@ -29,7 +29,9 @@ class Level(Value):
 
     name: Name
     value: float
-    bound: float | None = Field(None, description="proven: no plan that is equal on earlier levels goes below; None: none known")
+    bound: float | None = Field(
+        None, description="proven: no plan that is equal on earlier levels goes below; None: none known"
+    )
     gap: float | None = Field(None, description="(value - bound) / value, absolute where value is 0")
     unit: str = ""
 

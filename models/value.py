@@ -14,11 +14,15 @@ __all__ = ["Value"]
 class Value(BaseModel):
     """A frozen, closed value. Equal values have equal canonical JSON, hence equal fingerprints."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True, ser_json_inf_nan="constants"
+    )
 
     def canonical_json(self) -> str:
         """JSON with sorted keys and no spaces: the same value gives the same bytes everywhere."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(
+            self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
 
     @property
     def fingerprint(self) -> str:

@@ -9,7 +9,19 @@ from pydantic import Field, model_validator
 
 from models.ids import AcceleratorId, Name, PoolId, VariantId
 from models.llm import Precision
-from models.units import Bytes, Count, PositiveCount, PositiveRps, PositiveSeconds, Ratio, Seconds, Share, Tokens, UsdPerHour, Watts
+from models.units import (
+    Bytes,
+    Count,
+    PositiveCount,
+    PositiveRps,
+    PositiveSeconds,
+    Ratio,
+    Seconds,
+    Share,
+    Tokens,
+    UsdPerHour,
+    Watts,
+)
 from models.value import Value
 
 __all__ = ["Capacity", "Cost", "KubernetesObject", "Parallelism", "Quantization", "Role", "Variant"]
@@ -39,7 +51,11 @@ class Parallelism(Value):
     @property
     def label(self) -> str:
         """As people write it: ``TP8``, ``TP4·PP2``, ``DP8·EP8``."""
-        parts = [f"{name}{degree}" for name, degree in (("TP", self.tp), ("PP", self.pp), ("DP", self.dp), ("EP", self.ep)) if degree > 1]
+        parts = [
+            f"{name}{degree}"
+            for name, degree in (("TP", self.tp), ("PP", self.pp), ("DP", self.dp), ("EP", self.ep))
+            if degree > 1
+        ]
         return "·".join(parts) or "TP1"
 
 
@@ -66,10 +82,16 @@ class Cost(Value):
 class Capacity(Value):
     """Figures of one replica that the user measured; they go before profiles and formulas."""
 
-    rated_rps: PositiveRps | None = Field(None, description="largest rate inside SLO and trigger (tau - gamma), req/s")
-    surge_rps: PositiveRps | None = Field(None, description="largest rate inside SLO up to tau, req/s; None: from rated_rps")
+    rated_rps: PositiveRps | None = Field(
+        None, description="largest rate inside SLO and trigger (tau - gamma), req/s"
+    )
+    surge_rps: PositiveRps | None = Field(
+        None, description="largest rate inside SLO up to tau, req/s; None: from rated_rps"
+    )
     kv_tokens: Tokens | None = Field(None, gt=0, description="KV capacity of one replica, tokens")
-    residence_s: PositiveSeconds | None = Field(None, description="time a request holds its KV cache at the rated load, s")
+    residence_s: PositiveSeconds | None = Field(
+        None, description="time a request holds its KV cache at the rated load, s"
+    )
     power_w: Watts | None = Field(None, description="draw of one replica at its rated load, W")
 
 
@@ -81,7 +103,8 @@ class KubernetesObject(Value):
     name: Name
     api_version: str | None = Field(None, description="None: the usual one of the kind")
     scaler: Literal["scale", "hpa", "keda", "variantautoscaling"] = Field(
-        "scale", description="who owns the replica count: nobody (scale subresource), an HPA, a ScaledObject, a VariantAutoscaling"
+        "scale",
+        description="who owns the replica count: nobody (scale subresource), an HPA, a ScaledObject, a VariantAutoscaling",
     )
     scaler_name: Name | None = Field(None, description="name of that scaler; None: the name of the object")
 
@@ -95,19 +118,31 @@ class Variant(Value):
     quantization: Quantization = Quantization()
     role: Role = Role.BOTH
     engine: Name | None = Field(None, description="e.g. vllm, sglang, trtllm; None: any measured engine")
-    pods_per_replica: PositiveCount = Field(1, le=4096, description="pods that share the accelerators of one replica evenly")
+    pods_per_replica: PositiveCount = Field(
+        1, le=4096, description="pods that share the accelerators of one replica evenly"
+    )
     min_replicas: Count = 0
     max_replicas: Count | None = None
     cost: Cost | None = Field(None, description="None: accelerators x price of the pool")
     capacity: Capacity = Capacity()
     profile: Name | None = Field(None, description="name of a profile table; None: every table is searched")
-    memory_utilization: Share = Field(0.90, gt=0, description="share of device memory the engine may use (gpu_memory_utilization)")
-    activation_reserve_bytes: Bytes | None = Field(None, description="memory for activations and graphs per accelerator; None: default of the formula")
-    startup_s: Seconds = Field(120.0, description="time from request to ready, s (measured 65-130 s for 0.6B-32B, llm-d benchmarks)")
-    startup_cost_usd: float = Field(0.0, ge=0, description="cost of one start beyond the accelerators it holds, $")
+    memory_utilization: Share = Field(
+        0.90, gt=0, description="share of device memory the engine may use (gpu_memory_utilization)"
+    )
+    activation_reserve_bytes: Bytes | None = Field(
+        None, description="memory for activations and graphs per accelerator; None: default of the formula"
+    )
+    startup_s: Seconds = Field(
+        120.0, description="time from request to ready, s (measured 65-130 s for 0.6B-32B, llm-d benchmarks)"
+    )
+    startup_cost_usd: float = Field(
+        0.0, ge=0, description="cost of one start beyond the accelerators it holds, $"
+    )
     max_step_up: Count | None = Field(None, description="replicas that may be added per plan")
     max_step_down: Count | None = Field(None, description="replicas that may be removed per plan")
-    pools: tuple[PoolId, ...] = Field((), description="pools it may use; empty: every pool with its accelerator")
+    pools: tuple[PoolId, ...] = Field(
+        (), description="pools it may use; empty: every pool with its accelerator"
+    )
     object: KubernetesObject | None = None
 
     @model_validator(mode="after")
@@ -115,7 +150,9 @@ class Variant(Value):
         if self.max_replicas is not None and self.min_replicas > self.max_replicas:
             raise ValueError(f"min_replicas {self.min_replicas} exceeds max_replicas {self.max_replicas}")
         if self.parallelism.gpus % self.pods_per_replica:
-            raise ValueError(f"{self.parallelism.gpus} accelerators do not divide evenly over {self.pods_per_replica} pods")
+            raise ValueError(
+                f"{self.parallelism.gpus} accelerators do not divide evenly over {self.pods_per_replica} pods"
+            )
         return self
 
     @property

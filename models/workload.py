@@ -40,7 +40,9 @@ class Slo(Value):
     ttft_s: Seconds | None = Field(None, gt=0, description="time to first token, s")
     itl_s: Seconds | None = Field(None, gt=0, description="inter-token latency (time per output token), s")
     e2e_s: Seconds | None = Field(None, gt=0, description="whole request, s")
-    at: Percentile | Literal["mean"] = Field("mean", description="percentile at which the promise holds, or mean")
+    at: Percentile | Literal["mean"] = Field(
+        "mean", description="percentile at which the promise holds, or mean"
+    )
 
 
 class ServiceKind(StrEnum):
@@ -76,7 +78,9 @@ class Survive(Value):
     """After the loss of any one failure domain, this share of the served demand is still carried."""
 
     share: Share = Field(1.0, gt=0)
-    failure_domains: Annotated[tuple[Name, ...], Field(description="empty: each one that the service may use")] = ()
+    failure_domains: Annotated[
+        tuple[Name, ...], Field(description="empty: each one that the service may use")
+    ] = ()
 
 
 class PrefillDecodeRatio(Value):
@@ -106,7 +110,9 @@ class Service(Value):
     routing: Routing = Routing.MIXED
     slo: Slo = Slo()
     priority: int = Field(1, ge=-(10**6), le=10**6, description="larger is more important")
-    best_effort: bool = Field(False, description="its demand may stay unserved without making the plan infeasible")
+    best_effort: bool = Field(
+        False, description="its demand may stay unserved without making the plan infeasible"
+    )
     thresholds: SaturationThresholds = SaturationThresholds()
     headroom: Headroom = Headroom()
     min_replicas: Count = 0

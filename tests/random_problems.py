@@ -40,7 +40,9 @@ def _pool(rng: random.Random, name: str) -> PoolState:
         nodes.append(a_node(f"{name}-{number}", gpus, free_gpus=free, accepts_pods=open_to_pods))
     growth = None
     if rng.random() < 0.3:
-        growth = NodeGrowth(gpus_per_node=rng.choice((2, 4)), max_nodes=rng.randint(0, 2), usd_per_node_h=_money(rng))
+        growth = NodeGrowth(
+            gpus_per_node=rng.choice((2, 4)), max_nodes=rng.randint(0, 2), usd_per_node_h=_money(rng)
+        )
     return a_pool(name, nodes, growth=growth, power_domain="hall", idle_gpu_w=50.0, node_overhead_w=100.0)
 
 
@@ -116,7 +118,9 @@ def _incumbents(rng: random.Random, problem: Problem) -> tuple[Incumbent, ...]:
     found = []
     for candidate in problem.candidates:
         for _ in range(candidate.current):
-            fitting = [n.id for n in problem.pool[candidate.pool].nodes if room[n.id] >= candidate.gpus_per_pod]
+            fitting = [
+                n.id for n in problem.pool[candidate.pool].nodes if room[n.id] >= candidate.gpus_per_pod
+            ]
             if fitting and rng.random() < 0.7:
                 node = rng.choice(fitting)
                 room[node] -= candidate.gpus_per_pod
@@ -141,7 +145,12 @@ def brute_force(problem: Problem, *, most: int = 6) -> tuple[float, float, float
     for counts, nodes in _states(problem, most):
         serving = best_service(problem, counts)
         solution = a_solution(
-            problem, counts, nodes_added=nodes, served=serving.served, borrowed=serving.borrowed, shares=serving.shares
+            problem,
+            counts,
+            nodes_added=nodes,
+            served=serving.served,
+            borrowed=serving.borrowed,
+            shares=serving.shares,
         )
         if check(problem, solution):
             continue
@@ -152,7 +161,10 @@ def brute_force(problem: Problem, *, most: int = 6) -> tuple[float, float, float
 
 
 def _states(problem: Problem, most: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
-    ranges = [range(most + 1 if c.max_replicas is None else min(most, c.max_replicas) + 1) for c in problem.candidates]
+    ranges = [
+        range(most + 1 if c.max_replicas is None else min(most, c.max_replicas) + 1)
+        for c in problem.candidates
+    ]
     growing = [p for p in problem.pools if p.growth is not None]
     for counts in itertools.product(*ranges):
         for nodes in itertools.product(*(range((p.growth.max_nodes or 0) + 1) for p in growing if p.growth)):

@@ -79,7 +79,7 @@ def _worst_level(descent: Descent, index: Index, label: str, demands: tuple[Dema
     return first
 
 
-def _largest(  # noqa: PLR0913, PLR0917 - the state of one round
+def _largest(
     descent: Descent,
     key: str,
     name: str,
@@ -91,7 +91,11 @@ def _largest(  # noqa: PLR0913, PLR0917 - the state of one round
     """Make the largest share small among the services that are not set aside."""
     largest: Key = ("t", key)
     rows = tuple(
-        Row(("unserved", key, service), dict(terms) | {largest: -1} | dict.fromkeys(aside[service], -_WHOLE), upper=0)
+        Row(
+            ("unserved", key, service),
+            dict(terms) | {largest: -1} | dict.fromkeys(aside[service], -_WHOLE),
+            upper=0,
+        )
         for service, terms in shares.items()
     )
     descent.extend((Column(largest, 0, _WHOLE),), rows)
@@ -100,7 +104,11 @@ def _largest(  # noqa: PLR0913, PLR0917 - the state of one round
 
 
 def _set_aside(
-    descent: Descent, key: str, worst: int, shares: Mapping[ServiceId, Mapping[Key, int]], aside: Mapping[ServiceId, list[Key]]
+    descent: Descent,
+    key: str,
+    worst: int,
+    shares: Mapping[ServiceId, Mapping[Key, int]],
+    aside: Mapping[ServiceId, list[Key]],
 ) -> int | None:
     """As few services as possible stay at the largest share; their number, or None without a plan."""
     marks: dict[ServiceId, Key] = {service: ("stays", key, service) for service in shares}

@@ -87,7 +87,7 @@ class Descent:
         self._hold(goal, value, None if exactly else bound)
         return value
 
-    def _ask(self, goal: Goal, last: bool) -> Outcome:  # noqa: FBT001 - private
+    def _ask(self, goal: Goal, last: bool) -> Outcome:
         if self.values and not goal.terms:
             return Outcome(Termination.OPTIMAL, self.values, goal.constant)
         left = self.seconds_left

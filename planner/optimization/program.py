@@ -48,7 +48,9 @@ class Row:
     def holds(self, values: Mapping[Key, int]) -> bool:
         """Whether the row holds, in exact integers."""
         activity = self.activity(values)
-        return (self.lower is None or activity >= self.lower) and (self.upper is None or activity <= self.upper)
+        return (self.lower is None or activity >= self.lower) and (
+            self.upper is None or activity <= self.upper
+        )
 
 
 @dataclass(frozen=True, slots=True)

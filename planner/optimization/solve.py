@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from models.problem import Problem
-from planner.optimization.protocol import Progress, SolveOptions, SolveResult, Solver, silent
+from planner.optimization.protocol import Progress, SolveOptions, Solver, SolveResult, silent
 from planner.registry import Registry
 
 __all__ = ["DEFAULTS", "SOLVERS", "solve"]

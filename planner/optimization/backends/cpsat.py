@@ -9,7 +9,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from planner.optimization.backends.engine import Ask, Outcome, Report, Termination
-from planner.optimization.program import Goal, Key
+from planner.optimization.program import Key
 
 __all__ = ["CpSat"]
 

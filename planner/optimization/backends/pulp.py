@@ -28,6 +28,7 @@ from planner.optimization.program import Key, Row
 
 __all__ = ["PulpCbc", "PulpHighs"]
 
+
 def _let_highs_greet() -> None:
     """HiGHS 1.16 prints a banner to file descriptor 1 when its first instance is made; ours is for answers."""
     sys.stdout.flush()

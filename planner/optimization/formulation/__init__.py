@@ -47,10 +47,14 @@ class Formulation:
     program: IntegerProgram
 
 
-def formulate(problem: Problem, *, families: Iterable[Family] = FAMILIES) -> Formulation:
-    """The whole program of a problem."""
+def formulate(problem: Problem, *, families: Iterable[Family] = FAMILIES, roomy: bool = False) -> Formulation:
+    """The whole program of a problem.
+
+    ``roomy`` leaves the bounds of the columns wide where a row says the same more precisely, so that leaving out that
+    row really sets its limit free.
+    """
     index = Index(problem)
-    bounds = upper_bounds(index)
+    bounds = upper_bounds(index, roomy=roomy)
     packing = placement(index, bounds)
     pinned = incumbents_rows(index, bounds)
     rows = [row for family in families for row in family(index)]

@@ -18,7 +18,9 @@ __all__ = ["domain_pools", "power_rows", "power_terms", "quota_rows", "quota_spe
 def quota_rows(index: Index) -> Iterator[Row]:
     """Σ g[c]·n[c] ≤ quota  over the candidates that the quota speaks of."""
     for quota in index.problem.quotas:
-        terms = {replicas(c): c.gpus for c in index.problem.candidates if quota_speaks_of(index.problem, quota, c)}
+        terms = {
+            replicas(c): c.gpus for c in index.problem.candidates if quota_speaks_of(index.problem, quota, c)
+        }
         yield Row(("quota", quota.id), terms, upper=quota.gpus)
 
 

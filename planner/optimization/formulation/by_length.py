@@ -84,7 +84,7 @@ def failure_share(candidate: Candidate, bucket: str, domain: str) -> Key:
 def _occupancy(
     key: Key, demand: Demand, candidate: Candidate, *, rate: Rate, scale: float, domain: str | None = None
 ) -> Iterator[Row]:
-    """scale · Σ_b a[c,b]·λ[b]/rate[c,b] ≤ n[c], in integers: what is occupied is ceiled."""
+    """Scale · Σ_b a[c,b]·λ[b]/rate[c,b] ≤ n[c], in integers: what is occupied is ceiled."""
     occupied = {
         share(candidate, bucket.id) if domain is None else failure_share(candidate, bucket.id, domain): scale
         * bucket.arrival_rps
@@ -98,13 +98,17 @@ def _occupancy(
         yield Row(key, terms | {column: -amount for column, amount in owes.items()}, lower=0)
 
 
-def _token_rows(
-    demand: Demand, path: ServingPath, role: Role, group: tuple[Candidate, ...]
-) -> Iterator[Row]:
-    have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in group}
+def _token_rows(demand: Demand, path: ServingPath, role: Role, group: tuple[Candidate, ...]) -> Iterator[Row]:
+    known = [
+        c
+        for c in group
+        if c.kv_capacity_tokens is not None
+        and all(rating.kv_tokens_per_rps is not None for rating in c.by_bucket.values())
+    ]
+    have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in known}
     held = {
         share(c, bucket.id): bucket.arrival_rps * (c.by_bucket[bucket.id].kv_tokens_per_rps or 0.0)
-        for c in group
+        for c in known
         for bucket in demand.buckets
         if bucket.id in c.by_bucket
     }

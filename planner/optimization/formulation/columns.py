@@ -27,21 +27,23 @@ from planner.optimization.scaling import GRID, exact
 __all__ = ["columns", "upper_bounds"]
 
 
-def upper_bounds(index: Index) -> dict[Key, int]:
+def upper_bounds(index: Index, *, roomy: bool = False) -> dict[Key, int]:
     """Bounds of n and m.
 
     A candidate never needs more replicas than cover every demand of its role alone, raised to what
-    minima, ratios and the running fleet ask for, and cut at what its pool holds.
+    minima, ratios and the running fleet ask for, and (unless ``roomy``) cut at what its pool holds.
     """
     bounds: dict[Key, int] = {}
     for demand in index.problem.demands:
         floor = _asked_for(index, demand)
         for candidate in index.problem.candidates_of[demand.service]:
-            bounds[replicas(candidate)] = max(_covers_alone(index, demand, candidate), floor, candidate.on_order)
+            bounds[replicas(candidate)] = max(
+                _covers_alone(index, demand, candidate), floor, candidate.on_order
+            )
     for pool in index.problem.pools:
         if pool.growth is not None:
             bounds[added(pool)] = _most_added(index, pool, bounds)
-    for candidate in index.problem.candidates:
+    for candidate in () if roomy else index.problem.candidates:
         room = _room(index, index.problem.pool[candidate.pool], bounds)
         if room is not None:
             # Replicas that run on nodes which take no new pods count beside the room of the others.
@@ -52,7 +54,9 @@ def upper_bounds(index: Index) -> dict[Key, int]:
 
 def _covers_alone(index: Index, demand: Demand, candidate: Candidate) -> int:
     """Replicas with which this candidate alone satisfies every covering row that it is in."""
-    surge_target = max(headroom_target(demand), (demand.survive.share if demand.survive else 0) * demand.arrival_rps)
+    surge_target = max(
+        headroom_target(demand), (demand.survive.share if demand.survive else 0) * demand.arrival_rps
+    )
     if demand.routing is Routing.BY_LENGTH:
         need = sum(
             max(bucket.arrival_rps / r.rated_rps, bucket.arrival_rps / r.surge_rps)

@@ -16,7 +16,7 @@ __all__ = ["bounds_rows", "change_rows", "change_terms", "ratio_rows", "safe_sca
 
 
 def bounds_rows(index: Index) -> Iterator[Row]:
-    """min ≤ Σ n ≤ max  per candidate, per variant over its pools, per service over its candidates."""
+    """Min ≤ Σ n ≤ max  per candidate, per variant over its pools, per service over its candidates."""
     for candidate in index.problem.candidates:
         if candidate.min_replicas or candidate.max_replicas is not None:
             key = ("bounds", candidate.id)
@@ -53,8 +53,8 @@ def ratio_rows(index: Index) -> Iterator[Row]:
         for side, bound, sign in (("min", demand.ratio.min, 1), ("max", demand.ratio.max, -1)):
             if bound is not None:
                 ratio = exact(bound)
-                terms = {key: sign * ratio.denominator for key in prefill}
-                terms |= {key: -sign * ratio.numerator for key in decode}
+                terms = dict.fromkeys(prefill, sign * ratio.denominator)
+                terms |= dict.fromkeys(decode, -sign * ratio.numerator)
                 yield Row(("ratio", demand.service, side), terms, lower=0)
 
 

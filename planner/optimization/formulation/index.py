@@ -163,7 +163,9 @@ class Index:
 
     def guests_on(self, host: Demand, path: ServingPath) -> tuple[Demand, ...]:
         """Guests that may borrow on a path of a host."""
-        return tuple(guest for guest in self.guests_of.get(host.service, ()) if path in self.host_paths(guest))
+        return tuple(
+            guest for guest in self.guests_of.get(host.service, ()) if path in self.host_paths(guest)
+        )
 
     def bounded(self, pool: PoolState) -> bool:
         """Whether accelerators of the pool are counted at all: not in the unconstrained mode without growth."""

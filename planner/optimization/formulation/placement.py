@@ -108,7 +108,9 @@ def _place_zone(  # noqa: PLR0913, PLR0917 - one zone of one pool, as cut out by
         for size in sizes:
             layout.rows.append(Row((*key, str(size), "rest"), rest[size], lower=0))
     plain = Counter(
-        node.free_gpus for node in nodes if node.accepts_pods and node.holds_pods and node.id not in incumbents
+        node.free_gpus
+        for node in nodes
+        if node.accepts_pods and node.holds_pods and node.id not in incumbents
     )
     growth = pool.growth.gpus_per_node if pool.growth is not None and not zone else 0
     if divide_one_another(sizes):
@@ -143,8 +145,13 @@ def _place_on_named(
     layout.rows.append(Row((*key, node.id), terms, upper=node.free_gpus))
 
 
-def _floor_rows(  # noqa: PLR0913, PLR0917 - the symbols of one inequality
-    key: Key, pool: PoolState, sizes: list[int], rest: Mapping[int, Terms], plain: Mapping[int, int], growth: int
+def _floor_rows(
+    key: Key,
+    pool: PoolState,
+    sizes: list[int],
+    rest: Mapping[int, Terms],
+    plain: Mapping[int, int],
+    growth: int,
 ) -> Iterator[Row]:
     """Σ_{h' ≥ h} (h'/h)·R[h'] ≤ Σ_nodes ⌊free/h⌋ + ⌊G/h⌋·m  for every size h."""
     for size in sizes:

@@ -16,7 +16,15 @@ from planner.optimization.formulation.index import Index, borrowed, replicas, se
 from planner.optimization.program import Key, Row
 from planner.optimization.scaling import GRID, cover
 
-__all__ = ["covering", "demand_rows", "guest_load", "headroom_rows", "headroom_target", "rate_rows", "survive_rows"]
+__all__ = [
+    "covering",
+    "demand_rows",
+    "guest_load",
+    "headroom_rows",
+    "headroom_target",
+    "rate_rows",
+    "survive_rows",
+]
 
 
 def demand_rows(index: Index) -> Iterator[Row]:
@@ -67,8 +75,9 @@ def headroom_rows(index: Index) -> Iterator[Row]:
         key = ("headroom", demand.service, path, role)
         tokens = demand.headroom.kv_tokens
         if tokens is not None:
-            have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in group}
-            held = demand.arrival_rps * max(c.kv_tokens_per_rps or 0.0 for c in group)
+            known = [c for c in group if c.kv_capacity_tokens is not None and c.kv_tokens_per_rps is not None]
+            have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in known}
+            held = demand.arrival_rps * max((c.kv_tokens_per_rps or 0.0 for c in known), default=0.0)
             yield from covering(key, have, {served(demand, path): held + tokens})
         elif (target := headroom_target(demand)) > demand.arrival_rps:
             surge = {replicas(c): c.surge_rps for c in group}

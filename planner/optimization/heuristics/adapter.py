@@ -25,7 +25,19 @@ from planner.optimization.formulation.traffic import headroom_target
 from planner.optimization.heuristics.capacity import UNBOUNDED, AnalyzerSignal, ServiceState, VariantState
 from planner.optimization.heuristics.limiters import Budget
 
-__all__ = ["RoleGroup", "budget_of", "ceiling_of", "counts_from", "free_gpus", "headroom_of", "required", "role_groups", "service_states", "spare", "variant_state"]
+__all__ = [
+    "RoleGroup",
+    "budget_of",
+    "ceiling_of",
+    "counts_from",
+    "free_gpus",
+    "headroom_of",
+    "required",
+    "role_groups",
+    "service_states",
+    "spare",
+    "variant_state",
+]
 
 Counts = Mapping[CandidateId, int]
 

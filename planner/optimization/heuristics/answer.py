@@ -26,9 +26,7 @@ class HeuristicSolver:
         """Answer ``problem``; a heuristic is over before a time limit could matter."""
         start = self._clock.monotonic_s()
         counts = HEURISTICS[self._name](problem)
-        solution = state_with(
-            problem, counts, nodes_added=nodes_needed(problem, counts), solver=self._name
-        )
+        solution = state_with(problem, counts, nodes_added=nodes_needed(problem, counts), solver=self._name)
         return SolveResult(solution, 0.0, self._clock.monotonic_s() - start)
 
 

@@ -29,7 +29,14 @@ from planner.optimization.heuristics.fair_share import fair_share
 from planner.optimization.heuristics.greedy_by_saturation import Growth, greedy_by_saturation
 from planner.optimization.heuristics.rescale import RescaleScope, rescaled_fair_share
 
-__all__ = ["HEURISTICS", "Heuristic", "cost_aware_counts", "fair_share_counts", "greedy_counts", "rescale_counts"]
+__all__ = [
+    "HEURISTICS",
+    "Heuristic",
+    "cost_aware_counts",
+    "fair_share_counts",
+    "greedy_counts",
+    "rescale_counts",
+]
 
 Counts = dict[CandidateId, int]
 Heuristic = Callable[[Problem], Counts]

@@ -1,0 +1,71 @@
+"""Candidates that the plan does not use, and the first reason why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from models.explanation import BindingRow, Fact, Reason, Rejection
+from models.problem import Candidate, Problem
+from models.solution import Solution
+
+__all__ = ["passed_over"]
+
+
+def passed_over(problem: Problem, solution: Solution, binding: Sequence[BindingRow]) -> Iterator[Rejection]:
+    """Why each unused candidate is unused: a limit that binds where it would go, or a cheaper one in use."""
+    for demand in problem.demands:
+        group = problem.candidates_of[demand.service]
+        used = [c for c in group if solution.count(c.id)]
+        for candidate in group:
+            if not solution.count(candidate.id):
+                yield _reason(problem, candidate, [c for c in used if c.role is candidate.role], binding)
+
+
+def _reason(
+    problem: Problem, candidate: Candidate, used: Sequence[Candidate], binding: Sequence[BindingRow]
+) -> Rejection:
+    own = _per_rps(candidate)
+    rival = min(used, key=_per_rps, default=None)
+    facts: dict[str, Fact] = {"cost_per_rps": own}
+    if rival is not None and _per_rps(rival) <= own:
+        facts |= {"instead": rival.id, "instead_cost_per_rps": _per_rps(rival)}
+        return _rejection(candidate, Reason.DEARER, facts)
+    limit = next((row for row in binding if _touches(problem, candidate, row)), None)
+    if limit is not None:
+        facts |= {"family": limit.family, "limit": " / ".join(limit.key)}
+        return _rejection(candidate, Reason.LIMIT_BINDS, facts)
+    # Neither: whole replicas, headroom or a later level of the objective tipped the balance.
+    return _rejection(candidate, Reason.NOT_NEEDED, facts)
+
+
+def _rejection(candidate: Candidate, reason: Reason, facts: dict[str, Fact]) -> Rejection:
+    return Rejection(
+        service=candidate.service, variant=candidate.variant, pool=candidate.pool, reason=reason, facts=facts
+    )
+
+
+def _per_rps(candidate: Candidate) -> float:
+    """Cost of one req/s at the rated capacity, to four digits."""
+    return float(f"{candidate.cost / candidate.rated_rps:.4g}")
+
+
+def _touches(problem: Problem, candidate: Candidate, row: BindingRow) -> bool:
+    """Whether one more replica of the candidate would use a limit."""
+    match row.family:
+        case "gpus" | "placement" | "nodes":
+            return row.key[0] == candidate.pool
+        case "quota":
+            quota = next((q for q in problem.quotas if q.id == row.key[0]), None)
+            return quota is not None and quota.accelerator in (None, candidate.accelerator)
+        case "power":
+            domain = next((d for d in problem.power if d.id == row.key[0]), None)
+            pool = problem.pool[candidate.pool]
+            return domain is not None and (
+                candidate.pool in domain.pools or (not domain.pools and pool.power_domain == domain.id)
+            )
+        case "spend":
+            return candidate.cost > 0
+        case "bounds":
+            return candidate.id in row.key or candidate.service in row.key
+        case _:
+            return False
