@@ -18,7 +18,7 @@ from models.scenario import Incumbents
 from models.solution import Placement
 from planner.referee.bays import Bay, Seat, bays_of, seats_of, total
 from planner.referee.index import is_unlimited
-from planner.referee.patterns import Arrangement, Question, arrange
+from planner.referee.patterns import Arrangement, Question, arrange, fewest_moves
 
 __all__ = ["Unplaced", "pack"]
 
@@ -82,7 +82,7 @@ class _PoolPacking:
         simple = self._largest_first()
         if isinstance(simple, Arrangement) or (self._largest_first_decides() and rule is Incumbents.PINNED):
             return simple
-        best = self._pinned() if rule is Incumbents.PINNED else self._fewest_moves()
+        best = self._pinned() if rule is Incumbents.PINNED else self._movable()
         return best if best is not None else simple
 
     def _keep(self, candidate: Candidate, n: int) -> int:
@@ -136,6 +136,11 @@ class _PoolPacking:
                 pods -= n
         return pods
 
+    def _movable(self) -> Arrangement | None:
+        """Any replica may leave its seat, as few as can be."""
+        keep = {c.id: self._keep(c, n) for c, n in self.wanted if c.id in self.seats}
+        return fewest_moves(Question(self.bays, self.wanted, self.seats, keep, moves=sum(keep.values())))
+
     def _pinned(self) -> Arrangement | None:
         """Those that do not shrink keep every seat; which seats the others keep is searched."""
         stay: Counter[NodeId] = Counter()
@@ -157,21 +162,6 @@ class _PoolPacking:
         keep = {c.id: n for c, n in self.wanted if c.id in open_seats}
         answer = arrange(Question(bays, tuple((c, n) for c, n in rest if n), open_seats, keep))
         return None if answer is None else Arrangement(answer.kept + held.kept, answer.started)
-
-    def _fewest_moves(self) -> Arrangement | None:
-        """The arrangement that leaves the fewest seats; more moves never make it harder, so halving finds it."""
-        keep = {c.id: self._keep(c, n) for c, n in self.wanted if c.id in self.seats}
-        question = Question(self.bays, self.wanted, self.seats, keep, moves=sum(keep.values()))
-        best = arrange(question)
-        low, high = 0, sum(keep.values())
-        while best is not None and low < high:
-            middle = (low + high) // 2
-            answer = arrange(replace(question, moves=middle))
-            if answer is None:
-                low = middle + 1
-            else:
-                best, high = answer, middle
-        return best
 
 
 def _first_seats(seats: Iterable[Seat], n: int, closed: set[NodeId]) -> Counter[NodeId]:
