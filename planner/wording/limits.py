@@ -29,6 +29,7 @@ _FAMILIES: Final = {
     "survive": "the promise to survive the loss of a failure domain",
     "ratio": "the ratio of prefill to decode replicas",
     "change": "the limits on changes",
+    "start": "the count of starts",
 }
 
 
@@ -145,6 +146,7 @@ _MOVES: Final[dict[str, Callable[[Relaxation, Problem], str]]] = {
     "gpus": _more_gpus,
     "demand": _less_demand,
     "nodes": _instead("allow", lambda key: f"to be added to pool {_of(key)}"),
+    "bounds": _instead("allow", lambda key: f"for {_of(key)}"),
     "change": _instead("allow", lambda key: f"for {_of(key)}" if key else "in all"),
 }
 

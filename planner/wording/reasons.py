@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from models.explanation import Fact, Reason
+from planner.wording.limits import limit_phrase
 from planner.wording.numbers import number
 
 __all__ = ["reason_sentence"]
@@ -85,10 +86,11 @@ _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
         "its power is not known and a cap speaks of its pool",
     ),
     Reason.DEARER: (
-        "it costs {cost_per_rps} per req/s and {chosen} costs {chosen_cost_per_rps}",
+        "it costs {cost_per_rps} per req/s and {instead} costs {instead_cost_per_rps}",
         "what was chosen costs less",
     ),
-    Reason.LIMIT_BINDS: ("{limit} leaves no room for it", "a limit leaves no room for it"),
+    Reason.LIMIT_BINDS: ("{limit_of_family} left no room for it", "a limit left no room for it"),
+    Reason.NOT_NEEDED: ("whole replicas, headroom or a later level of the objective tipped the balance",),
     Reason.GPUS_EXHAUSTED: (
         "{wanted} GPUs are wanted and {free} are free",
         "no GPUs are left",
@@ -119,6 +121,7 @@ _UNITS: Final = (
     ("_tokens_per_rank", "tokens"),
     ("_tokens_inside_trigger", "tokens"),
     ("_tokens", "tokens"),
+    ("_per_rps", ""),
     ("_rps", "req/s"),
     ("_gpus", ""),
     ("_share", ""),
@@ -130,6 +133,8 @@ _UNITS: Final = (
 def reason_sentence(reason: Reason, facts: Mapping[str, Fact]) -> str:
     """The reason with its facts, without a capital or a full stop; facts the sentence does not use follow in brackets."""
     known = {name: _written(name, fact) for name, fact in facts.items() if fact is not None}
+    if {"family", "limit"} <= known.keys():
+        known["limit_of_family"] = limit_phrase(known.pop("family"), tuple(known.pop("limit").split(" / ")))
     template = next(text for text in _SENTENCES[reason] if _fields(text) <= known.keys())
     rest = [f"{_spoken(name)} {text}" for name, text in known.items() if name not in _fields(template)]
     return template.format_map(known) + (f" ({', '.join(rest)})" if rest else "")
@@ -150,4 +155,5 @@ def _written(name: str, fact: Fact) -> str:
 
 def _spoken(name: str) -> str:
     ending = next((ending for ending, _ in _UNITS if name.endswith(ending)), "")
-    return name.removesuffix(ending).replace("_", " ")
+    unit = " per req/s" if ending == "_per_rps" else ""
+    return name.removesuffix(ending).replace("_", " ") + unit

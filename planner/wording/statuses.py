@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from models.report import Assessment, Comparison
 from models.solution import Level, Status
 from planner.wording.numbers import number, percent, quantity
 
 __all__ = ["headline", "level_figures", "level_name", "seconds_sentence"]
+
+
+_NO_PLAN: Final = {
+    Status.INFEASIBLE: "No plan keeps every promise.",
+    Status.TIMED_OUT: "No plan was found in the time given. There may be one: allow more time.",
+    Status.FAILED: "The solver failed; it gave no plan.",
+}
 
 
 def headline(answer: Comparison, *, proves: bool = True, scarce: bool = False) -> str:
@@ -20,22 +28,14 @@ def headline(answer: Comparison, *, proves: bool = True, scarce: bool = False) -
         proves: whether its solver bounds what it finds; False for a heuristic.
         scarce: whether it was allowed to leave demand unserved because not all can be served.
     """
-    assessment = answer.assessment
-    match answer.solution.status:
-        case Status.INFEASIBLE if scarce:
-            return "No plan keeps every limit, even if all demand stays unserved."
-        case Status.INFEASIBLE:
-            return "No plan keeps every promise."
-        case Status.TIMED_OUT:
-            return "No plan was found in the time given. There may be one: allow more time."
-        case Status.FAILED:
-            return "The solver failed; it gave no plan."
-        case Status.OPTIMAL | Status.FEASIBLE if assessment is None:
-            return "There is a plan, and nobody judged it."
-        case Status.OPTIMAL:
-            return f"{_service(assessment)}; no plan is better in the order {_order(answer.solution.proof.levels)}."
-        case Status.FEASIBLE:
-            return f"{_service(assessment)}. {_doubt(answer.solution.proof.levels, proves=proves)}"
+    if not answer.solution.has_plan:
+        return _without_plan(answer.solution.status, scarce=scarce)
+    if answer.assessment is None:
+        return "There is a plan, and nobody judged it."
+    levels, service = answer.solution.proof.levels, _service(answer.assessment)
+    if answer.solution.status is Status.OPTIMAL:
+        return f"{service}; no plan is better in the order {_order(levels)}."
+    return f"{service}. {_doubt(levels, proves=proves)}"
 
 
 def level_name(level: Level) -> str:
@@ -56,6 +56,12 @@ def seconds_sentence(seconds: Mapping[str, float]) -> str:
     """Wall time by phase: ``0.41 s: size 0.02, formulate 0.01, solve 0.36, check 0.02``."""
     parts = ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())
     return f"{sum(seconds.values()):.2f} s: {parts}"
+
+
+def _without_plan(status: Status, *, scarce: bool) -> str:
+    if scarce and status is Status.INFEASIBLE:
+        return "No plan keeps every limit, even if all demand stays unserved."
+    return _NO_PLAN[status]
 
 
 def _service(assessment: Assessment) -> str:

@@ -135,6 +135,10 @@ def test_no_fact_is_lost(reason: Reason) -> None:
          "a request has 9,000 tokens and the LLM takes at most 8,192 tokens"),
         (Reason.SLO_NOT_MET, {"best_ttft_s": 0.95, "target_ttft_s": 0.8},
          "TTFT is 0.95 s at best, promised are 0.8 s"),
+        (Reason.DEARER, {"cost_per_rps": 1.984, "instead": "chat/a@east", "instead_cost_per_rps": 1.587},
+         "it costs 1.984 per req/s and chat/a@east costs 1.587"),
+        (Reason.LIMIT_BINDS, {"family": "gpus", "limit": "east", "cost_per_rps": 1.984},
+         "the GPUs of pool east left no room for it (cost per req/s 1.984)"),
         (Reason.UNKNOWN_PRICE, {"accelerator": None}, "its price is not known"),
     ],
 )  # fmt: skip
@@ -201,8 +205,8 @@ def test_a_conflict(families: tuple[str, ...], sentence: str) -> None:
         ("demand", ("chat",), 10, 8.1239, "req/s", "Promise 8.123 instead of 10 req/s for chat."),
         ("change", (), 2, 5, "change", "Allow 5 changes instead of 2 in all."),
         ("quota", ("team-a",), 8, 12, "GPU", "Raise quota team-a from 8 GPUs to 12 GPUs."),
-        ("bounds", ("chat",), 4, 2, "replica",
-         "Lower the bounds on replicas of chat from 4 replicas to 2 replicas."),
+        ("bounds", ("chat",), 4, 6, "replicas", "Allow 6 replicas instead of 4 for chat."),
+        ("carbon", ("hall-1",), 4, 2, "t", "Lower carbon hall-1 from 4 t to 2 t."),
     ],
 )  # fmt: skip
 def test_a_relaxation_in_the_terms_of_the_user(
