@@ -15,7 +15,7 @@ __all__ = ["binding_sentence", "conflict_sentence", "family_phrase", "limit_phra
 
 _FAMILIES: Final = {
     "demand": "the promise to serve all demand",
-    "rate": "latency promises at the rated capacity",
+    "rate": "serving all demand inside its latency promises",
     "headroom": "the headroom that is kept free",
     "gpus": "the GPUs that exist",
     "nodes": "the nodes that may be added",
@@ -55,6 +55,8 @@ def _survive(key: tuple[str, ...]) -> str:
         return f"the promise that {_on_path(key[:-1])} survives the loss of {key[-1]}"
     return f"the promise that {_of(key)} survives a loss"
 
+
+_PAIR: Final = 2
 
 _OWED: Final = {"rate", "headroom", "survive"}
 """Families in which capacity must reach what is owed, rather than use stay below a limit."""
@@ -103,6 +105,8 @@ def conflict_sentence(conflict: Conflict) -> str:
     phrases = [family_phrase(family) for family in conflict.families]
     if len(phrases) == 1:
         return f"{_capital(phrases[0])} cannot be kept, whatever else is given up."
+    if len(phrases) == _PAIR:
+        return f"{_capital(_listed(phrases))} cannot both hold; without either one the other can."
     return f"{_capital(_listed(phrases))} cannot all hold; without any one of them the rest can."
 
 

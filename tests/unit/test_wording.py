@@ -187,7 +187,10 @@ def test_capacity_that_is_just_enough() -> None:
     ("families", "sentence"),
     [
         (("demand", "power"),
-         "The promise to serve all demand and the power caps cannot all hold; without any one of them the rest can."),
+         "The promise to serve all demand and the power caps cannot both hold; without either one the other can."),
+        (("demand", "power", "spend"),
+         "The promise to serve all demand, the power caps and the budget cannot all hold; "
+         "without any one of them the rest can."),
         (("bounds",), "The bounds on replicas cannot be kept, whatever else is given up."),
     ],
 )  # fmt: skip
