@@ -182,9 +182,9 @@ def _report(problem: Problem, solver: str, run: _Run) -> Report:
     best_effort = run.answer(scarce, solver) if infeasible and solver not in HEURISTICS else None
     with run.watch.phase("explain"):
         beside = _beside(scarce if infeasible else problem, solver, run.options)
-        explanation = _explained(problem, answer)
+        explanation = _explained(problem, answer, run.options)
         if best_effort is not None and best_effort.assessment is not None:
-            shown = _explained(scarce, best_effort)
+            shown = _explained(scarce, best_effort, run.options)
             explanation = explanation.but(binding=shown.binding, rejected=shown.rejected)
     return Report(
         problem=problem,
@@ -206,10 +206,10 @@ def _beside(problem: Problem, solver: str, options: SolveOptions) -> tuple[Compa
     return (*found, judge(problem, NOW, state_of(problem)))
 
 
-def _explained(problem: Problem, comparison: Comparison) -> Explanation:
+def _explained(problem: Problem, comparison: Comparison, options: SolveOptions) -> Explanation:
     from planner.optimization import explain
 
-    return explain(problem, comparison.solution, comparison.assessment)
+    return explain(problem, comparison.solution, comparison.assessment, time_limit_s=options.time_limit_s)
 
 
 def _trust(solver: str, broken: list[str]) -> None:

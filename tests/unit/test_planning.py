@@ -41,8 +41,11 @@ class Solvers:
         return SolveResult(self.answers[solver](problem), formulate_s=1.0, solve_s=2.0)
 
 
-def explained(problem: Problem, solution: Solution, assessment: Assessment | None) -> Explanation:
+def explained(
+    problem: Problem, solution: Solution, assessment: Assessment | None, *, time_limit_s: float
+) -> Explanation:
     """Says which problem it was asked about, and conflicts where there is no plan."""
+    assert time_limit_s == SolveOptions().time_limit_s
     if assessment is None:
         return Explanation(conflict=Conflict(families=("demand", "gpus")))
     name = "scarce" if problem.allow_unserved else "promised"
