@@ -8,11 +8,15 @@ from fractions import Fraction
 from models.ids import ServiceId
 from models.problem import PATHS, Candidate, Demand, ServingPath
 from models.variant import Role
+from models.workload import Routing
+from planner.referee.by_length import replicas_busy
 from planner.referee.index import Index, paths_of
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
 
-__all__ = ["borrowing", "guest_weight", "surge_capacity"]
+__all__ = ["borrowing", "guest_weight", "room_for_guests", "surge_capacity"]
+
+ZERO = Fraction(0)
 
 
 def guest_weight(candidates: list[Candidate], guest: ServiceId) -> Fraction | None:
@@ -27,11 +31,25 @@ def guest_weight(candidates: list[Candidate], guest: ServiceId) -> Fraction | No
 def surge_capacity(index: Index, host: ServiceId, role: Role) -> Fraction:
     """Σ σ_c·n_c over the candidates of a role."""
     candidates = index.running.get((host, role), [])
-    return sum((exact(c.surge_rps) * index.count(c) for c in candidates), Fraction(0))
+    return sum((exact(c.surge_rps) * index.count(c) for c in candidates), ZERO)
+
+
+def room_for_guests(index: Index, host: Demand, path: ServingPath, role: Role) -> Fraction:
+    """Req/s of the host that its replicas of a role could carry up to τ beside what they serve of it.
+
+    Mixed: Σ σ_c·n_c − λ_s·y. By length: Σ σ_c·(n_c − Σ_b a_{c,b}·λ_b/σ_{c,b}).
+    """
+    capacity = surge_capacity(index, host.service, role)
+    if host.routing is Routing.MIXED:
+        return capacity - index.load_on(host, path)
+    routed = [c for c in index.by_role[host.service, role] if c.id in index.routed]
+    return capacity - sum(
+        (exact(c.surge_rps) * replicas_busy(index, host, c, surge=True) for c in routed), ZERO
+    )
 
 
 def borrowing(index: Index) -> Iterator[Row]:
-    """Host and guests fit up to τ: Σ σ_c·n_c ≥ λ_s·y + Σ_guests κ_g·λ_g·w; without κ a role carries no guest."""
+    """Guests fit beside the host up to τ: Σ_guests κ_g·λ_g·w ≤ room; without κ a role carries no guest."""
     for service, guests in index.guests.items():
         host = index.problem.demand.get(service)
         if host is None:
@@ -47,27 +65,16 @@ def _role_rows(
     index: Index, host: Demand, carried: tuple[ServingPath, Role, list[tuple[Demand, Fraction]]]
 ) -> Iterator[Row]:
     path, role, borrowed = carried
-    candidates = index.by_role[host.service, role]
-    used = index.load_on(host, path)
+    key, candidates, used = (host.service, path.value, role.value), index.by_role[host.service, role], ZERO
     for guest, load in borrowed:
         weight = guest_weight(candidates, guest.service)
+        used += (weight or ZERO) * load
         if weight is None:
-            yield Row(
-                family="rate",
-                key=(host.service, path.value, role.value, guest.service),
-                found=load,
-                allowed=Fraction(0),
-                unit="req/s",
-                say=f"Service {guest.service} borrows {{found}} req/s from {host.service}, where a candidate of role {role} cannot carry it.",
-            )
-        else:
-            used += weight * load
-    yield Row(
-        family="rate",
-        key=(host.service, path.value, role.value, "borrowed"),
-        found=used,
-        allowed=surge_capacity(index, host.service, role),
-        unit="req/s",
-        say=f"Service {host.service} and its guests take {{found}} req/s in role {role}, above the {{allowed}} req/s up to saturation.",
-        step=min((exact(c.surge_rps) for c in candidates if index.count(c)), default=Fraction(0)),
-    )
+            say = f"Service {guest.service} borrows {{found}} req/s where a candidate of role {role} cannot carry it."
+            yield Row("rate", (*key, guest.service), load, ZERO, "req/s", say)
+    # Both sides with the host's own load, so that the tolerance is relative to what the replicas carry.
+    capacity = surge_capacity(index, host.service, role)
+    own = capacity - room_for_guests(index, host, path, role)
+    say = f"Service {host.service} and its guests take {{found}} req/s in role {role} and {{allowed}} req/s fit up to τ."
+    step = exact(min((c.surge_rps for c in candidates if index.count(c)), default=0.0))
+    yield Row("rate", (*key, "borrowed"), own + used, capacity, "req/s", say, step=step)

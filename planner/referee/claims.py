@@ -67,11 +67,9 @@ def _share_claim(index: Index, one: Served | Borrowed) -> Iterator[Violation]:
         return
     if not is_share(one.share):
         yield _broken(key, f"The share {one.share!r} of {one.service} is no share.", found=one.share)
-    buckets = {bucket.id for bucket in demand.buckets} if demand.routing is Routing.BY_LENGTH else {None}
-    if one.bucket not in buckets:
-        yield _broken(
-            key, f"Service {one.service} has no share of bucket {one.bucket} with routing {demand.routing}."
-        )
+    apart = demand.routing is Routing.BY_LENGTH and isinstance(one, Served)
+    if one.bucket not in ({bucket.id for bucket in demand.buckets} if apart else {None}):
+        yield _broken(key, f"Service {one.service} has no such share of bucket {one.bucket}.")
     owner = demand.shares_replicas_of if isinstance(one, Borrowed) else one.service
     if owner is None:
         yield _broken(key, f"Service {one.service} borrows, and shares no replicas.")

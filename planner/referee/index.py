@@ -19,9 +19,22 @@ from models.variant import Role
 from models.workload import Routing
 from planner.referee.tolerance import exact
 
-__all__ = ["Index", "ShareKey", "index_of", "is_count", "is_share", "is_unlimited", "paths_of", "rate_of"]
+__all__ = [
+    "Index",
+    "LoanKey",
+    "ShareKey",
+    "index_of",
+    "is_count",
+    "is_share",
+    "is_unlimited",
+    "paths_of",
+    "rate_of",
+]
+
+ZERO = Fraction(0)
 
 ShareKey = tuple[ServiceId, ServingPath, str | None]
+LoanKey = tuple[ServiceId, ServingPath]
 
 
 def is_count(value: object) -> bool:
@@ -57,7 +70,7 @@ class Index:
         running: the same, only those with replicas.
         in_pool: candidates by pool, only those with replicas.
         served: share by (service, path, bucket or None).
-        borrowed: share of a guest by (guest, path of the host, bucket or None).
+        borrowed: share of a guest by (guest, path of the host), the same for each of its buckets.
         routed: by length: share of each bucket by candidate.
         guests: batch demands that may borrow from a host, by host.
     """
@@ -71,8 +84,8 @@ class Index:
     running: Mapping[tuple[ServiceId, Role], list[Candidate]]
     in_pool: Mapping[PoolId, list[Candidate]]
     served: dict[ShareKey, Fraction]
-    borrowed: dict[ShareKey, Fraction]
-    routed: Mapping[CandidateId, dict[str, Fraction]]
+    borrowed: dict[LoanKey, Fraction]
+    routed: dict[CandidateId, dict[str, Fraction]]
     guests: Mapping[ServiceId, list[Demand]]
 
     def count(self, candidate: Candidate) -> int:
@@ -81,37 +94,31 @@ class Index:
 
     def path_share(self, demand: Demand, path: ServingPath, bucket: str | None = None) -> Fraction:
         """Share served on a path by the service's own replicas."""
-        return self.served.get((demand.service, path, bucket), Fraction(0))
+        return self.served.get((demand.service, path, bucket), ZERO)
 
     def served_share(self, demand: Demand, bucket: str | None = None) -> Fraction:
-        """Share served on all paths, own and borrowed replicas together."""
-        keys = [(demand.service, path, bucket) for path in ServingPath]
-        return sum(
-            (self.served.get(key, Fraction(0)) + self.borrowed.get(key, Fraction(0)) for key in keys),
-            Fraction(0),
-        )
+        """Share served on all paths, own and borrowed replicas together; every bucket borrows alike."""
+        own = (self.served.get((demand.service, path, bucket), ZERO) for path in ServingPath)
+        lent = (self.borrowed.get((demand.service, path), ZERO) for path in ServingPath)
+        return sum(own, ZERO) + sum(lent, ZERO)
 
     def load_on(self, demand: Demand, path: ServingPath) -> Fraction:
         """Req/s of a demand that its own replicas serve on a path."""
-        return self._load(self.served, demand, path)
+        if demand.routing is Routing.MIXED:
+            return rate_of(demand) * self.path_share(demand, path)
+        parts = (
+            exact(bucket.arrival_rps) * self.path_share(demand, path, bucket.id) for bucket in demand.buckets
+        )
+        return sum(parts, ZERO)
 
     def borrowed_load_on(self, guest: Demand, path: ServingPath) -> Fraction:
         """Req/s of a guest that the host's replicas serve on a path."""
-        return self._load(self.borrowed, guest, path)
-
-    def _load(self, shares: Mapping[ShareKey, Fraction], demand: Demand, path: ServingPath) -> Fraction:
-        if demand.routing is Routing.MIXED:
-            return rate_of(demand) * shares.get((demand.service, path, None), Fraction(0))
-        parts = (
-            exact(bucket.arrival_rps) * shares.get((demand.service, path, bucket.id), Fraction(0))
-            for bucket in demand.buckets
-        )
-        return sum(parts, Fraction(0))
+        return rate_of(guest) * self.borrowed.get((guest.service, path), ZERO)
 
 
 def rate_of(demand: Demand) -> Fraction:
     """Req/s of a demand over all buckets, exactly."""
-    return sum((exact(bucket.arrival_rps) for bucket in demand.buckets), Fraction(0))
+    return sum((exact(bucket.arrival_rps) for bucket in demand.buckets), ZERO)
 
 
 def index_of(problem: Problem, solution: Solution) -> Index:
@@ -138,18 +145,26 @@ def index_of(problem: Problem, solution: Solution) -> Index:
         by_role=by_role,
         running=running,
         in_pool=in_pool,
-        served=_summed(problem, solution.served),
-        borrowed=_summed(problem, solution.borrowed),
+        served=_shares(problem, solution.served),
+        borrowed=_loans(problem, solution.borrowed),
         routed=_routed(problem, solution),
         guests=_guests(problem),
     )
 
 
-def _summed(problem: Problem, shares: Iterable[Served | Borrowed]) -> dict[ShareKey, Fraction]:
+def _shares(problem: Problem, served: Iterable[Served]) -> dict[ShareKey, Fraction]:
     found: dict[ShareKey, Fraction] = defaultdict(Fraction)
-    for one in shares:
+    for one in served:
         if one.service in problem.demand and is_share(one.share):
             found[one.service, one.path, one.bucket] += exact(one.share)
+    return dict(found)
+
+
+def _loans(problem: Problem, borrowed: Iterable[Borrowed]) -> dict[LoanKey, Fraction]:
+    found: dict[LoanKey, Fraction] = defaultdict(Fraction)
+    for one in borrowed:
+        if one.service in problem.demand and is_share(one.share):
+            found[one.service, one.path] += exact(one.share)
     return dict(found)
 
 

@@ -57,8 +57,8 @@ def spend(index: Index) -> Iterator[Row]:
 def power_of(index: Index, pools: Iterable[PoolState]) -> Fraction | None:
     """Draw in W of these pools on the problem's power basis; None: the power of a replica is unknown.
 
-    tdp: Σ power_c·n_c. expected: also idle_p for each GPU present or added that no replica of ours uses, and the
-    overhead of each node present or added. A pool without limits can use more GPUs than are present: none is idle then.
+    tdp: Σ power_c·n_c. expected: also idle_p for each GPU on ready or added nodes that no replica of ours uses, and
+    the overhead of these nodes. A pool without limits can use more GPUs than are present: none is idle then.
     """
     draw = ZERO
     for pool in pools:
@@ -73,16 +73,13 @@ def power_of(index: Index, pools: Iterable[PoolState]) -> Fraction | None:
 
 def _standing_draw(index: Index, pool: PoolState) -> Fraction:
     added = index.nodes_added.get(pool.id, 0) if pool.growth is not None else 0
-    present = sum(node.gpus for node in pool.nodes)
+    ready = [node for node in pool.nodes if node.holds_pods]
+    present = sum(node.gpus for node in ready)
     grown, overhead = (
         (pool.growth.gpus_per_node, pool.growth.overhead_w) if pool.growth is not None else (0, 0.0)
     )
     idle = max(0, present + grown * added - gpus_used(index, pool))
-    return (
-        exact(pool.idle_gpu_w) * idle
-        + exact(pool.node_overhead_w) * len(pool.nodes)
-        + exact(overhead) * added
-    )
+    return exact(pool.idle_gpu_w) * idle + exact(pool.node_overhead_w) * len(ready) + exact(overhead) * added
 
 
 def power(index: Index) -> Iterator[Row]:

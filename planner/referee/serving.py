@@ -15,6 +15,7 @@ from models.workload import Routing
 from planner.referee.index import Index, ShareKey, index_of, paths_of
 from planner.referee.lending import lent
 from planner.referee.routing_shares import shares_by_length
+from planner.referee.tolerance import exact
 from planner.referee.traffic import limits
 
 __all__ = ["Serving", "best_service", "state_of", "state_with"]
@@ -82,14 +83,14 @@ def best_service(problem: Problem, counts: Mapping[CandidateId, int]) -> Serving
             own, routed = shares_by_length(index, demand, GRID)
             index.served.update(own)
             shares += routed
+            for one in routed:
+                index.routed.setdefault(one.candidate, {})[one.bucket] = exact(one.share)
     for host in index.guests:
         if host in problem.demand:
             index.borrowed.update(lent(index, problem.demand[host], GRID))
     return Serving(
         tuple(Served(service=s, path=p, bucket=b, share=float(y)) for (s, p, b), y in index.served.items()),
-        tuple(
-            Borrowed(service=s, path=p, bucket=b, share=float(w)) for (s, p, b), w in index.borrowed.items()
-        ),
+        tuple(Borrowed(service=s, path=p, share=float(w)) for (s, p), w in index.borrowed.items()),
         tuple(shares),
     )
 

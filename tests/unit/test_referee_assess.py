@@ -52,14 +52,14 @@ def test_stopping_replicas_costs_nothing() -> None:
     ("basis", "power_w", "expected"),
     [
         (PowerBasis.TDP, 700.0, 2800.0),
-        # 8 + 8 GPUs are present, 4 of them in use; both nodes draw their overhead
+        # 8 + 8 GPUs are on ready nodes, 4 of them in use; both nodes draw their overhead
         (PowerBasis.EXPECTED, 500.0, 4 * 500.0 + 12 * 50.0 + 2 * 300.0),
         (PowerBasis.TDP, None, None),
         (PowerBasis.EXPECTED, None, None),
     ],
 )
 def test_power_of_the_fleet(basis: PowerBasis, power_w: float | None, expected: float | None) -> None:
-    nodes = [a_node("n0", free_gpus=4), a_node("n1", accepts_pods=False)]
+    nodes = [a_node("n0", free_gpus=4), a_node("n1", accepts_pods=False), a_node("n2", holds_pods=False)]
     problem = a_problem(
         candidates=[a_candidate(power_w=power_w)],
         pools=[a_pool(nodes=nodes, idle_gpu_w=50.0, node_overhead_w=300.0)],

@@ -132,6 +132,34 @@ def test_guests_of_one_priority_are_brought_to_one_level() -> None:
     assert lent(equal, {CHAT: 10, "night/small@east": 2}) == {"night": 0.3, "study": 0.7}
 
 
+def test_a_guest_that_routes_by_length_is_lifted_where_it_is_served_least() -> None:
+    # its own replica carries all of the short requests and none of the long ones: no loan lifts both
+    guest = a_demand(
+        "night",
+        kind="batch",
+        routing="by_length",
+        buckets=(a_bucket("long", 1.0), a_bucket("short", 2.0)),
+        shares_replicas_of="chat",
+    )
+    own = a_candidate("night", by_bucket={"short": SHORT})
+    host = a_candidate(rated_rps=1.0, surge_rps=2.0, guest_surge_rps={"night": 1.0})
+    problem = a_problem([a_demand(), guest], [host, own], allow_unserved=True)
+    assert lent(problem, {CHAT: 10}) == {"night": 1.0}
+    assert lent(problem, {CHAT: 10, own.id: 1}) == {}
+    assert check(problem, state_with(problem, {CHAT: 10})) == ()
+
+
+def test_guests_of_a_host_that_routes_by_length_get_what_is_left() -> None:
+    guest = a_demand("night", 8.0, kind="batch", shares_replicas_of="chat")
+    problem = by_length()
+    hosts = tuple(c.but(guest_surge_rps={"night": 1.0}) for c in problem.candidates)
+    problem = problem.but(demands=(*problem.demands, guest), candidates=hosts)
+    # 4 of 8 replicas are busy
+    counts = {CHAT: 4, "chat/big@east": 4}
+    assert lent(problem, counts) == {"night": 0.5}
+    assert check(problem, state_with(problem, counts)) == ()
+
+
 def test_the_fleet_as_it_runs_is_what_is_on_order() -> None:
     problem = a_problem(candidates=[a_candidate(current=3, pending=2)])
     state = state_of(problem)

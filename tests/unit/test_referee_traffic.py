@@ -292,3 +292,24 @@ def test_a_candidate_that_cannot_carry_a_guest_forbids_borrowing() -> None:
     assert broken(problem, borrowing(problem, 0.5)) == {
         ("rate", ("chat", "aggregated", "both", "night")): (2.0, 0.0)
     }
+
+
+def test_guests_of_a_host_that_routes_by_length_get_the_replicas_that_are_left() -> None:
+    # 1.6 of 4 small replicas and 1 of 4 big ones are busy at sigma; a replica stands for 1 req/s of the host
+    problem = by_length()
+    hosts = tuple(c.but(guest_surge_rps={"night": 0.5}) for c in problem.candidates)
+    guest = a_demand("night", 4.0, kind="batch", best_effort=True, shares_replicas_of="chat")
+    problem = problem.but(demands=(*problem.demands, guest), candidates=hosts)
+    plan = routed(problem, {"small": 4, "big": 4}, SPLIT).but(served=fully_served(problem)[:2])
+    assert check(problem, plan.but(borrowed=(Borrowed(service="night", share=0.675),))) == ()
+    assert broken(problem, plan.but(borrowed=(Borrowed(service="night", share=0.7),))) == {
+        ("rate", ("chat", "aggregated", "both", "borrowed")): (pytest.approx(8.2), 8.0)
+    }
+
+
+def test_a_guest_borrows_alike_for_each_of_its_buckets() -> None:
+    problem = with_guest(guest_surge_rps={"night": 0.4})
+    apart = borrowing(problem, 0.5).but(borrowed=(Borrowed(service="night", share=0.5, bucket="all"),))
+    assert [key for family, key in broken(problem, apart) if family == "solution"] == [
+        ("night", "aggregated")
+    ]
