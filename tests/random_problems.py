@@ -8,36 +8,51 @@ from collections.abc import Iterator
 from typing import Any
 
 from models.hardware import NodeGrowth, PowerDomain, Quota
-from models.problem import Candidate, Demand, Incumbent, PoolState, Problem
+from models.problem import BucketRating, Candidate, Demand, Incumbent, PoolState, Problem
 from models.saturation import Headroom
 from models.variant import Role
-from models.workload import PrefillDecodeRatio, Survive
+from models.workload import PrefillDecodeRatio, Routing, ServiceKind, Survive
 from planner.referee import best_service, check
-from tests.builders import a_candidate, a_demand, a_node, a_pool, a_problem, a_solution, an_incumbent
+from tests.builders import (
+    a_bucket,
+    a_candidate,
+    a_demand,
+    a_node,
+    a_pool,
+    a_problem,
+    a_solution,
+    an_incumbent,
+)
 
 __all__ = ["brute_force", "random_problem"]
 
 
 def random_problem(seed: int, **fields: Any) -> Problem:
     """One to three services on one to three pools with a random set of families; small enough for brute force."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - instances, not secrets
     pools = [_pool(rng, name) for name in ("east", "north", "west")[: rng.randint(1, 3)]]
     demands, candidates = [], []
     for name in ("chat", "code", "search")[: rng.randint(1, 3)]:
         demand, own = _service(rng, name, pools)
         demands.append(demand)
         candidates += own
+    if rng.random() < 0.2:
+        _guest(rng, demands, candidates)
     problem = a_problem(demands, candidates, pools, **(_limits(rng, pools) | fields))
     return problem.but(incumbents=_incumbents(rng, problem))
 
 
 def _pool(rng: random.Random, name: str) -> PoolState:
     nodes = []
+    spans = rng.random() < 0.25
     for number in range(rng.randint(0, 3)):
         gpus = rng.choice((2, 4, 8))
         free = gpus if rng.random() < 0.6 else rng.randint(0, gpus)
         open_to_pods = rng.random() < 0.9
-        nodes.append(a_node(f"{name}-{number}", gpus, free_gpus=free, accepts_pods=open_to_pods))
+        domain = rng.choice(("rack-a", "rack-b")) if spans else None
+        nodes.append(
+            a_node(f"{name}-{number}", gpus, free_gpus=free, accepts_pods=open_to_pods, fabric_domain=domain)
+        )
     growth = None
     if rng.random() < 0.3:
         growth = NodeGrowth(
@@ -47,38 +62,99 @@ def _pool(rng: random.Random, name: str) -> PoolState:
 
 
 def _service(rng: random.Random, name: str, pools: list[PoolState]) -> tuple[Demand, list[Candidate]]:
-    split = rng.random() < 0.2
-    roles = (Role.PREFILL, Role.DECODE) if split else (Role.BOTH,)
+    kind = rng.choices(("plain", "split", "two paths", "by length"), (10, 3, 1, 3))[0]
+    roles = {
+        "plain": (Role.BOTH,),
+        "by length": (Role.BOTH,),
+        "split": (Role.PREFILL, Role.DECODE),
+        "two paths": (Role.BOTH, Role.PREFILL, Role.DECODE),
+    }[kind]
     candidates = []
     for role in roles:
-        for pool in rng.sample(pools, rng.randint(1, min(2, len(pools)))):
+        for pool in rng.sample(pools, rng.randint(1, min(2, len(pools))) if kind != "two paths" else 1):
             candidates += [
                 _candidate(rng, name, f"{role.value}{number}", pool, role)
-                for number in range(1 if split else rng.randint(1, 2))
+                for number in range(rng.randint(1, 2) if kind == "plain" else 1)
             ]
+    extra = _promises(rng, pools, split=kind == "split")
+    rps = rng.choice((0.0, 0.7, 2.1, 3.0, 4.5, 6.0))
+    if kind == "by length":
+        extra |= {
+            "routing": Routing.BY_LENGTH,
+            "buckets": (a_bucket("short", rps), a_bucket("long", rng.choice((0.5, 1.0)))),
+        }
+        candidates = [_by_length(rng, candidate) for candidate in candidates]
+    return a_demand(name, rps=rps, **extra), candidates
+
+
+def _promises(rng: random.Random, pools: list[PoolState], *, split: bool) -> dict[str, Any]:
     extra: dict[str, Any] = {"priority": rng.randint(1, 2)}
     if rng.random() < 0.3:
         extra["headroom"] = Headroom(relative=rng.choice((0.1, 0.25)))
     elif rng.random() < 0.2:
         extra["headroom"] = Headroom(burst_rps=rng.randint(1, 3))
+    elif rng.random() < 0.2:
+        extra["headroom"] = Headroom(kv_tokens=rng.choice((1000, 5000)))
     if rng.random() < 0.2:
         extra["survive"] = Survive(share=rng.choice((0.5, 1.0)), failure_domains=tuple(p.id for p in pools))
     if split and rng.random() < 0.5:
         extra["ratio"] = PrefillDecodeRatio(min=rng.choice((None, 0.5)), max=2.0)
     if rng.random() < 0.2:
         extra["max_replicas"] = rng.randint(1, 4)
-    return a_demand(name, rps=rng.choice((0.0, 0.7, 2.1, 3.0, 4.5, 6.0)), **extra), candidates
+    return extra
+
+
+def _by_length(rng: random.Random, candidate: Candidate) -> Candidate:
+    """Ratings by bucket; one candidate in five cannot serve the long ones."""
+    ratings = {"short": _bucket_rating(rng, candidate.rated_rps)}
+    if rng.random() < 0.8:
+        ratings["long"] = _bucket_rating(rng, candidate.rated_rps * 0.4)
+    return candidate.but(by_bucket=ratings)
+
+
+def _bucket_rating(rng: random.Random, rated_rps: float) -> BucketRating:
+    surge = rated_rps * rng.choice((1.0, 1.2))
+    return BucketRating(rated_rps=rated_rps, surge_rps=surge, kv_tokens_per_rps=rng.choice((500, 2000)))
+
+
+def _guest(rng: random.Random, demands: list[Demand], candidates: list[Candidate]) -> None:
+    """A batch service that may borrow from the first online service, with replicas of its own one time in two."""
+    host = demands[0]
+    demands.append(
+        a_demand(
+            "nightly",
+            rps=rng.choice((0.5, 1.0, 2.0)),
+            kind=ServiceKind.BATCH,
+            shares_replicas_of=host.service,
+            priority=rng.randint(1, 2),
+        )
+    )
+    for position, candidate in enumerate(candidates):
+        if candidate.service == host.service and rng.random() < 0.9:
+            rate = candidate.surge_rps * rng.choice((0.5, 0.8))
+            candidates[position] = candidate.but(guest_surge_rps={"nightly": rate})
+    if rng.random() < 0.5:
+        pool = candidates[0].pool
+        candidates.append(
+            a_candidate("nightly", "own", pool, rated_rps=0.5, surge_rps=0.6, cost=_money(rng), power_w=300.0)
+        )
 
 
 def _candidate(rng: random.Random, service: str, variant: str, pool: PoolState, role: Role) -> Candidate:
     rated = rng.choice((0.7, 1.0, 1.5, 2.1, 3.0))
     current = rng.choice((0, 0, 0, 1, 2))
+    domains = sorted({node.fabric_domain for node in pool.nodes if node.fabric_domain})
+    spanning = bool(domains) and rng.random() < 0.6
     return a_candidate(
         service,
         variant,
         pool.id,
+        rng.choice(domains) if spanning else None,
         role=role,
+        pods_per_replica=2 if spanning else 1,
         gpus_per_pod=rng.choice((1, 1, 2, 2, 3, 4)),
+        kv_capacity_tokens=float(rng.choice((4000, 10000))),
+        kv_tokens_per_rps=float(rng.choice((500, 2000))),
         rated_rps=rated,
         surge_rps=rated * rng.choice((1.0, 1.2)),
         cost=_money(rng),
@@ -117,7 +193,7 @@ def _incumbents(rng: random.Random, problem: Problem) -> tuple[Incumbent, ...]:
     room = {node.id: node.free_gpus for pool in problem.pools for node in pool.nodes}
     found = []
     for candidate in problem.candidates:
-        for _ in range(candidate.current):
+        for _ in range(candidate.current if candidate.pods_per_replica == 1 else 0):
             fitting = [
                 n.id for n in problem.pool[candidate.pool].nodes if room[n.id] >= candidate.gpus_per_pod
             ]

@@ -91,7 +91,7 @@ class WholeProgram:
             status = _NO_PLAN.get(descent.stopped or Termination.FAILED, Status.FAILED)
             return Solution(status=status, proof=Proof(solver=self._name), derived_from=problem.fingerprint)
         values = descent.values
-        proven = all(level.proven for level in descent.levels)
+        proven = not descent.unreached and all(level.proven for level in descent.levels)
         return Solution(
             status=Status.OPTIMAL if proven else Status.FEASIBLE,
             counts=canonical_counts(problem, counts_of(index, values)),

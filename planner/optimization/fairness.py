@@ -59,7 +59,7 @@ def _worst_level(descent: Descent, index: Index, label: str, demands: tuple[Dema
     name = f"unserved-share/{label}"
     if len(demands) == 1:
         only = next(iter(shares.values()))
-        return descent.minimize(Goal(name, only, unit=1 / _WHOLE), exactly=True)
+        return descent.minimize(Goal(name, only, unit=1 / _WHOLE, unit_name="share"), exactly=True)
     aside: dict[ServiceId, list[Key]] = defaultdict(list)
     first: int | None = None
     count_aside = 0
@@ -100,7 +100,7 @@ def _largest(
     )
     descent.extend((Column(largest, 0, _WHOLE),), rows)
     descent.hint = {}
-    return descent.minimize(Goal(name, {largest: 1}, unit=1 / _WHOLE), record=first, exactly=True)
+    return descent.minimize(Goal(name, {largest: 1}, unit=1 / _WHOLE, unit_name="share"), record=first, exactly=True)
 
 
 def _set_aside(

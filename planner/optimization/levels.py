@@ -38,6 +38,7 @@ class Descent:
         tolerance: relative slack that a held level leaves to the next ones.
         values: values of the latest plan; empty while there is none.
         stopped: set when no further level can be asked: no plan, or no time.
+        unreached: set when a level was left out, so that nothing after it is proven.
     """
 
     engine: Engine
@@ -50,6 +51,7 @@ class Descent:
     hint: Mapping[Key, int] = field(default_factory=dict)
     levels: list[Proved] = field(default_factory=list)
     stopped: Termination | None = None
+    unreached: bool = False
     start_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -78,6 +80,9 @@ class Descent:
             self.values = self.hint = outcome.values
         elif not self.values:
             self.stopped = outcome.termination
+            return None
+        if outcome.values is None and not goal.terms.keys() <= self.values.keys():
+            self.unreached = True  # the plan at hand is older than the columns of this goal
             return None
         value = goal.activity(self.values)
         bound = _integer_bound(outcome.bound) if outcome.values is not None else None

@@ -7,7 +7,7 @@ answers exactly the same program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
@@ -85,8 +85,8 @@ class IntegerProgram:
         return {column.key: column for column in self.columns}
 
     def plus(self, columns: Iterable[Column] = (), rows: Iterable[Row] = ()) -> IntegerProgram:
-        """The program with more columns and rows."""
-        return IntegerProgram((*self.columns, *columns), (*self.rows, *rows))
+        """The program with more columns and rows, the rows reduced as in :func:`assemble`."""
+        return IntegerProgram((*self.columns, *columns), (*self.rows, *(_fold(row, {}) for row in rows)))
 
     def without(self, families: Iterable[str]) -> IntegerProgram:
         """The program without the rows of some families."""
@@ -133,9 +133,3 @@ def _fold(row: Row, fixed: Mapping[Key, int]) -> Row:
         lower = _OPEN if lower is None else -(-lower // divisor)
         upper = _OPEN if upper is None else upper // divisor
     return Row(row.key, terms, lower, upper)
-
-
-def names_of(program: IntegerProgram) -> Iterator[str]:
-    """Readable column names in order, for text exports: ``n[chat/va-a100@a100]``."""
-    for column in program.columns:
-        yield f"{column.key[0]}[{','.join(column.key[1:])}]"

@@ -114,25 +114,37 @@ class PulpHighs(_Pulp):
     name = "pulp/highs"
 
     def _solve(self, model: _Model, ask: Ask) -> _Answer:
-        options: dict[str, Any] = {"random_seed": ask.seed, "mip_feasibility_tolerance": 1e-9}
-        # No hint: HiGHS 1.16 was seen to hand back the hint as its optimum when presolve solves the program.
-        solver = pulp.HiGHS(
-            msg=False, timeLimit=max(ask.seconds, 0.01), gapRel=ask.gap, threads=ask.threads, **options
-        )
-        model.problem.solve(solver)
-        highs = model.problem.solverModel
-        info = highs.getInfo()
-        status = highs.modelStatusToString(highs.getModelStatus())
-        has_plan = int(info.primal_solution_status) == 2  # noqa: PLR2004 - kSolutionStatusFeasible of HiGHS
-        bound = float(info.mip_dual_bound)
+        answer = _run_highs(model, ask, presolve="choose")
+        if answer.termination is not Termination.INFEASIBLE:
+            return answer
+        # Presolve of HiGHS 1.16 was seen to call a feasible program infeasible: such a word needs a second one.
+        return _run_highs(model, ask, presolve="off")
+
+
+def _run_highs(model: _Model, ask: Ask, *, presolve: str) -> _Answer:
+    options: dict[str, Any] = {
+        "random_seed": ask.seed,
+        "mip_feasibility_tolerance": 1e-9,
+        "presolve": presolve,
+    }
+    # No hint: HiGHS 1.16 was seen to hand back the hint as its optimum when presolve solves the program.
+    solver = pulp.HiGHS(
+        msg=False, timeLimit=max(ask.seconds, 0.01), gapRel=ask.gap, threads=ask.threads, **options
+    )
+    model.problem.solve(solver)
+    highs = model.problem.solverModel
+    info = highs.getInfo()
+    status = highs.modelStatusToString(highs.getModelStatus())
+    has_plan = int(info.primal_solution_status) == 2  # noqa: PLR2004 - kSolutionStatusFeasible of HiGHS
+    bound = float(info.mip_dual_bound)
+    if status in {"Optimal", "Empty"}:
         proven = bound if isfinite(bound) and ask.goal.terms else float(info.objective_function_value)
-        if status in {"Optimal", "Empty"}:
-            return _Answer(Termination.OPTIMAL, proven)
-        if status in {"Infeasible", "Primal infeasible or unbounded"}:
-            return _Answer(Termination.INFEASIBLE)
-        if has_plan:
-            return _Answer(Termination.FEASIBLE, bound if isfinite(bound) else None)
-        return _Answer(Termination.TIMED_OUT if "imit" in status else Termination.FAILED)
+        return _Answer(Termination.OPTIMAL, proven)
+    if status in {"Infeasible", "Primal infeasible or unbounded"}:
+        return _Answer(Termination.INFEASIBLE)
+    if has_plan:
+        return _Answer(Termination.FEASIBLE, bound if isfinite(bound) else None)
+    return _Answer(Termination.TIMED_OUT if "imit" in status else Termination.FAILED)
 
 
 class PulpCbc(_Pulp):

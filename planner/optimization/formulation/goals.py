@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from models.problem import CostUnit, Demand
 from planner.optimization.formulation.budgets import power_terms
 from planner.optimization.formulation.counts import change_terms
@@ -50,11 +48,16 @@ def unserved_share(demand: Demand, index: Index) -> dict[Key, int]:
     if buckets == (None,):
         return {unserved(demand): WEIGHT}
     load = demand.arrival_rps
-    weights: dict[Key, int] = defaultdict(int)
-    for bucket in demand.buckets:
-        part = bucket.arrival_rps / load if load else 1 / len(demand.buckets)
-        weights[unserved(demand, bucket.id)] = max(1, round(part * WEIGHT))
-    return dict(weights)
+    weights = {
+        unserved(demand, bucket.id): max(
+            1, round(WEIGHT * (bucket.arrival_rps / load if load else 1 / len(buckets)))
+        )
+        for bucket in demand.buckets
+    }
+    # Weights sum to WEIGHT, so that a whole service is a whole share: the largest one takes what rounding left over.
+    heaviest = max(weights, key=lambda key: weights[key])
+    weights[heaviest] += WEIGHT - sum(weights.values())
+    return weights
 
 
 def unserved_load_goal(index: Index, demands: tuple[Demand, ...], name: str) -> Goal:
