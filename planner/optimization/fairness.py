@@ -100,7 +100,9 @@ def _largest(
     )
     descent.extend((Column(largest, 0, _WHOLE),), rows)
     descent.hint = {}
-    return descent.minimize(Goal(name, {largest: 1}, unit=1 / _WHOLE, unit_name="share"), record=first, exactly=True)
+    return descent.minimize(
+        Goal(name, {largest: 1}, unit=1 / _WHOLE, unit_name="share"), record=first, exactly=True
+    )
 
 
 def _set_aside(

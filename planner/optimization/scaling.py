@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil, floor, lcm
 from typing import Final, TypeVar
 
-__all__ = ["GRID", "MICRO", "ceil_units", "cover", "exact", "limit", "micro"]
+__all__ = ["GRID", "MICRO", "Number", "ceil_units", "cover", "exact", "limit", "micro"]
 
 GRID: Final = 10_000
 """Steps of a share: 1/10,000 of a service's demand."""
@@ -24,26 +24,29 @@ MICRO: Final = 1e-6
 _LARGEST_EXACT: Final = 10**7
 _RESOLUTION: Final = 10**8
 
+Number = float | Fraction
+"""A decimal as people write it, or what exact arithmetic made of such decimals."""
+
 K = TypeVar("K")
 Q = TypeVar("Q")
 
 
-def exact(value: float) -> Fraction:
+def exact(value: Number) -> Fraction:
     """The decimal that people read: 0.1 is one tenth, not the nearest binary fraction."""
-    return Fraction(repr(value))
+    return value if isinstance(value, Fraction) else Fraction(repr(value))
 
 
-def micro(value: float) -> int:
+def micro(value: Number) -> int:
     """A price or a draw in millionths, rounded to the nearest."""
     return round(exact(value) * 1_000_000)
 
 
-def ceil_units(value: float, unit: float) -> int:
+def ceil_units(value: Number, unit: Number) -> int:
     """How many units cover a value."""
     return ceil(exact(value) / exact(unit))
 
 
-def cover(have: Mapping[K, float], owes: Mapping[Q, float]) -> tuple[dict[K, int], dict[Q, int]]:
+def cover(have: Mapping[K, Number], owes: Mapping[Q, Number]) -> tuple[dict[K, int], dict[Q, int]]:
     """Integers for ``sum(have * n) >= sum(owes * share)`` with shares in 0..1: floored left, ceiled right.
 
     A single ``have`` above all that is owed counts as all that is owed: one replica that covers
@@ -59,13 +62,13 @@ def cover(have: Mapping[K, float], owes: Mapping[Q, float]) -> tuple[dict[K, int
     scale = _common_scale([*had.values(), *owed.values()])
     if scale is None:
         scale = Fraction(_RESOLUTION) / most
-    return (
-        {key: floor(value * scale) for key, value in had.items()},
-        {key: ceil(value * scale) for key, value in owed.items()},
-    )
+    right = {key: ceil(value * scale) for key, value in owed.items()}
+    whole = sum(right.values())  # by rounding it may be more than what is owed in sum
+    left = {key: whole if value == most else floor(value * scale) for key, value in had.items()}
+    return left, right
 
 
-def limit(use: Mapping[K, float], available: float) -> tuple[dict[K, int], int]:
+def limit(use: Mapping[K, Number], available: Number) -> tuple[dict[K, int], int]:
     """Integers for ``sum(use * n) <= available``: ceiled on the left, floored on the right.
 
     Args:

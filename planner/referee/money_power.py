@@ -8,7 +8,7 @@ from fractions import Fraction
 from models.hardware import PowerDomain
 from models.problem import Candidate, PoolState, Problem
 from models.scenario import PowerBasis
-from planner.referee.index import Index
+from planner.referee.index import Index, is_unlimited
 from planner.referee.physical import gpus_used
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
@@ -58,7 +58,8 @@ def power_of(index: Index, pools: Iterable[PoolState]) -> Fraction | None:
     """Draw in W of these pools on the problem's power basis; None: the power of a replica is unknown.
 
     tdp: Σ power_c·n_c. expected: also idle_p for each GPU on ready or added nodes that no replica of ours uses, and
-    the overhead of these nodes. A pool without limits can use more GPUs than are present: none is idle then.
+    the overhead of these nodes. A pool without limits has no idle ones:
+    what is not used there need not exist.
     """
     draw = ZERO
     for pool in pools:
@@ -78,7 +79,8 @@ def _standing_draw(index: Index, pool: PoolState) -> Fraction:
     grown, overhead = (
         (pool.growth.gpus_per_node, pool.growth.overhead_w) if pool.growth is not None else (0, 0.0)
     )
-    idle = max(0, present + grown * added - gpus_used(index, pool))
+    unlimited = is_unlimited(index.problem, pool.id)
+    idle = 0 if unlimited else max(0, present + grown * added - gpus_used(index, pool))
     return exact(pool.idle_gpu_w) * idle + exact(pool.node_overhead_w) * len(ready) + exact(overhead) * added
 
 

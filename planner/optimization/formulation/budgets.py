@@ -57,7 +57,8 @@ def power_terms(index: Index, pools: Iterable[PoolState]) -> tuple[dict[Key, flo
     use: dict[Key, float] = defaultdict(float)
     constant = 0.0
     for pool in pools:
-        idle_w = pool.idle_gpu_w if expected else 0.0
+        # In a pool without limits what is not used need not exist: nothing idles there.
+        idle_w = pool.idle_gpu_w if expected and index.bounded(pool) else 0.0
         for candidate in index.by_pool[pool.id]:
             use[replicas(candidate)] += (candidate.power_w or 0.0) - candidate.gpus * idle_w
         if expected:

@@ -7,18 +7,21 @@ bucket alone, so a[c,b]·λ[b]/μ[c,b] is the number of replicas that it occupie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Final
 
 from models.problem import BucketRating, Candidate, Demand, ServingPath
 from models.variant import Role
 from models.workload import Routing, ServiceKind
 from planner.optimization.formulation.index import Index, replicas, served, share
-from planner.optimization.formulation.traffic import covering, guest_load, headroom_target
+from planner.optimization.formulation.traffic import covering, guest_load, headroom_target, load_of
 from planner.optimization.program import Key, Row
-from planner.optimization.scaling import GRID, cover, exact
+from planner.optimization.scaling import GRID, Number, cover, exact
 
 __all__ = ["failure_share", "headroom_rows", "rate_rows", "survive_rows"]
 
 Rate = Callable[[BucketRating], float]
+_AS_IT_IS: Final = Fraction(1)
 
 
 def rate_rows(index: Index) -> Iterator[Row]:
@@ -31,7 +34,7 @@ def rate_rows(index: Index) -> Iterator[Row]:
         batch = demand.kind is ServiceKind.BATCH
         for candidate in group:
             key = ("rate", demand.service, path, role, candidate.id)
-            yield from _occupancy(key, demand, candidate, rate=_surge if batch else _rated, scale=1.0)
+            yield from _occupancy(key, demand, candidate, rate=_surge if batch else _rated)
         yield from _guest_row(index, demand, path, role, group)
 
 
@@ -46,7 +49,7 @@ def headroom_rows(index: Index) -> Iterator[Row]:
         if demand.headroom.kv_tokens is not None:
             yield from _token_rows(demand, path, role, group)
             continue
-        load = demand.arrival_rps
+        load = load_of(demand)
         target = headroom_target(demand)
         if load <= 0 or target <= load:
             continue
@@ -73,7 +76,7 @@ def survive_rows(index: Index) -> Iterator[Row]:
                 yield Row(key, terms | {served(demand, path, bucket.id): -kept_share.numerator}, lower=0)
             for candidate in outside:
                 key = ("survive", demand.service, path, role, domain, candidate.id)
-                yield from _occupancy(key, demand, candidate, rate=_surge, scale=1.0, domain=domain)
+                yield from _occupancy(key, demand, candidate, rate=_surge, domain=domain)
 
 
 def failure_share(candidate: Candidate, bucket: str, domain: str) -> Key:
@@ -82,13 +85,19 @@ def failure_share(candidate: Candidate, bucket: str, domain: str) -> Key:
 
 
 def _occupancy(
-    key: Key, demand: Demand, candidate: Candidate, *, rate: Rate, scale: float, domain: str | None = None
+    key: Key,
+    demand: Demand,
+    candidate: Candidate,
+    *,
+    rate: Rate,
+    scale: Fraction = _AS_IT_IS,
+    domain: str | None = None,
 ) -> Iterator[Row]:
     """Scale · Σ_b a[c,b]·λ[b]/rate[c,b] ≤ n[c], in integers: what is occupied is ceiled."""
     occupied = {
         share(candidate, bucket.id) if domain is None else failure_share(candidate, bucket.id, domain): scale
-        * bucket.arrival_rps
-        / rate(candidate.by_bucket[bucket.id])
+        * exact(bucket.arrival_rps)
+        / exact(rate(candidate.by_bucket[bucket.id]))
         for bucket in demand.buckets
         if bucket.id in candidate.by_bucket and bucket.arrival_rps > 0
     }
@@ -106,8 +115,9 @@ def _token_rows(demand: Demand, path: ServingPath, role: Role, group: tuple[Cand
         and all(rating.kv_tokens_per_rps is not None for rating in c.by_bucket.values())
     ]
     have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in known}
-    held = {
-        share(c, bucket.id): bucket.arrival_rps * (c.by_bucket[bucket.id].kv_tokens_per_rps or 0.0)
+    held: dict[Key, Number] = {
+        share(c, bucket.id): exact(bucket.arrival_rps)
+        * exact(c.by_bucket[bucket.id].kv_tokens_per_rps or 0.0)
         for c in known
         for bucket in demand.buckets
         if bucket.id in c.by_bucket
@@ -125,8 +135,10 @@ def _guest_row(
     loans = guest_load(index, demand, path, group)
     if not loans:
         return
-    own = {
-        share(c, bucket.id): c.surge_rps * bucket.arrival_rps / c.by_bucket[bucket.id].surge_rps
+    own: dict[Key, Number] = {
+        share(c, bucket.id): exact(c.surge_rps)
+        * exact(bucket.arrival_rps)
+        / exact(c.by_bucket[bucket.id].surge_rps)
         for c in group
         for bucket in demand.buckets
         if bucket.id in c.by_bucket

@@ -26,8 +26,6 @@ from planner.optimization.program import Column, Key, Row
 __all__ = ["incumbents_rows", "placement"]
 
 Terms = dict[Key, int]
-Zone = str
-"""A fabric domain of a pool, or the whole pool where no replica is bound to one."""
 
 
 @dataclass
@@ -49,21 +47,26 @@ def placement(index: Index, upper: Mapping[Key, int]) -> Layout:
 
 def _place_pool(index: Index, pool: PoolState, upper: Mapping[Key, int], layout: Layout) -> None:
     bound = any(c.fabric_domain is not None for c in index.by_pool[pool.id])
-    zones: dict[Zone, list[NodeState]] = defaultdict(list)
+    nodes: dict[str, list[NodeState]] = defaultdict(list)
     for node in pool.nodes:
-        zones[(node.fabric_domain or "") if bound else ""].append(node)
-    zones[""] += []  # added nodes are of no domain
-    new_pods = _new_pods(index, pool, tuple(zones), upper, layout)
-    for zone, nodes in sorted(zones.items()):
-        _place_zone(index, pool, zone, nodes, new_pods.get(zone, {}), upper, layout)
+        nodes[(node.fabric_domain or "") if bound else ""].append(node)
+    nodes[""] += []  # added nodes are of no domain
+    new_pods = _new_pods(index, pool, tuple(nodes), upper, layout)
+    held = _kept_gpus(index, pool)
+    for name in sorted(nodes):
+        if pods := new_pods.get(name):
+            growth = pool.growth.gpus_per_node if pool.growth is not None and not name else 0
+            most_added = upper[added(pool)] if growth else 0
+            rest = {size: dict(terms) for size, terms in sorted(pods.items())}
+            _Zone(pool, name, nodes[name], held, rest, growth, most_added).place(layout)
 
 
 def _new_pods(
-    index: Index, pool: PoolState, zones: tuple[Zone, ...], upper: Mapping[Key, int], layout: Layout
-) -> dict[Zone, dict[int, Terms]]:
+    index: Index, pool: PoolState, zones: tuple[str, ...], upper: Mapping[Key, int], layout: Layout
+) -> dict[str, dict[int, Terms]]:
     """New pods by zone and size. Pods that may go to any zone are split by columns of their own."""
     free: dict[int, Terms] = defaultdict(dict)
-    by_zone: dict[Zone, dict[int, Terms]] = defaultdict(lambda: defaultdict(dict))
+    by_zone: dict[str, dict[int, Terms]] = defaultdict(lambda: defaultdict(dict))
     for candidate in index.by_pool[pool.id]:
         target = free if candidate.fabric_domain is None else by_zone[candidate.fabric_domain]
         terms = target[candidate.gpus_per_pod]
@@ -86,39 +89,6 @@ def _new_pods(
     return by_zone
 
 
-def _place_zone(  # noqa: PLR0913, PLR0917 - one zone of one pool, as cut out by the caller
-    index: Index,
-    pool: PoolState,
-    zone: Zone,
-    nodes: list[NodeState],
-    new_pods: Mapping[int, Terms],
-    upper: Mapping[Key, int],
-    layout: Layout,
-) -> None:
-    sizes = sorted(new_pods)
-    if not sizes:
-        return
-    key = ("placement", pool.id) if not zone else ("placement", pool.id, zone)
-    incumbents = _kept_gpus(index, pool)
-    named = [node for node in nodes if node.holds_pods and node.id in incumbents]
-    rest = {size: dict(new_pods[size]) for size in sizes}
-    for node in named:
-        _place_on_named(key, node, incumbents[node.id], sizes, rest, layout)
-    if named:
-        for size in sizes:
-            layout.rows.append(Row((*key, str(size), "rest"), rest[size], lower=0))
-    plain = Counter(
-        node.free_gpus
-        for node in nodes
-        if node.accepts_pods and node.holds_pods and node.id not in incumbents
-    )
-    growth = pool.growth.gpus_per_node if pool.growth is not None and not zone else 0
-    if divide_one_another(sizes):
-        layout.rows += _floor_rows(key, pool, sizes, rest, plain, growth)
-    else:
-        _pattern_rows(key, pool, sizes, rest, plain, growth, upper, layout)
-
-
 def _kept_gpus(index: Index, pool: PoolState) -> dict[str, Terms]:
     """Accelerators that each kept replica holds, by node."""
     found: dict[str, Terms] = defaultdict(dict)
@@ -130,74 +100,102 @@ def _kept_gpus(index: Index, pool: PoolState) -> dict[str, Terms]:
     return found
 
 
-def _place_on_named(
-    key: Key, node: NodeState, held: Terms, sizes: list[int], rest: dict[int, Terms], layout: Layout
-) -> None:
-    """Kept and new pods of one node:  Σ h·x[h] + Σ kept ≤ free."""
-    terms = dict(held)
-    if node.accepts_pods:
-        for size in sizes:
+@dataclass(frozen=True)
+class _Zone:
+    """Nodes of one fabric domain, or of the whole pool where no replica is bound to a domain.
+
+    Attributes:
+        pool: the pool.
+        name: the domain; empty for the whole pool, or for nodes of no domain.
+        nodes: its nodes.
+        held: accelerators that each kept replica holds, by node of the pool.
+        rest: new pods by size, as terms; those on named nodes are taken out while rows are made.
+        growth: accelerators of an added node; 0 where none can be added.
+        most_added: nodes that can be added.
+    """
+
+    pool: PoolState
+    name: str
+    nodes: list[NodeState]
+    held: Mapping[str, Terms]
+    rest: dict[int, Terms]
+    growth: int
+    most_added: int
+
+    @property
+    def key(self) -> Key:
+        """Start of the keys of its rows and columns."""
+        return (self.pool.id, self.name) if self.name else (self.pool.id,)
+
+    def place(self, layout: Layout) -> None:
+        """Add the rows and columns that place the new pods of the zone."""
+        named = [node for node in self.nodes if node.holds_pods and node.id in self.held]
+        for node in named:
+            self._on_named(node, layout)
+        if named:
+            layout.rows += [
+                Row(("placement", *self.key, str(size), "rest"), terms, lower=0)
+                for size, terms in self.rest.items()
+            ]
+        plain = Counter(
+            node.free_gpus
+            for node in self.nodes
+            if node.accepts_pods and node.holds_pods and node.id not in self.held
+        )
+        if divide_one_another(tuple(self.rest)):
+            layout.rows += self._floors(plain)
+        else:
+            self._patterns(plain, layout)
+
+    def _on_named(self, node: NodeState, layout: Layout) -> None:
+        """Kept and new pods of one node:  Σ h·x[h] + Σ kept ≤ free."""
+        terms = dict(self.held[node.id])
+        for size in self.rest if node.accepts_pods else ():
             if size <= node.free_gpus:
-                column = ("x", *key[1:], node.id, str(size))
+                column = ("x", *self.key, node.id, str(size))
                 layout.columns.append(Column(column, 0, node.free_gpus // size))
                 terms[column] = size
-                rest[size][column] = -1
-    layout.rows.append(Row((*key, node.id), terms, upper=node.free_gpus))
+                self.rest[size][column] = -1
+        layout.rows.append(Row(("placement", *self.key, node.id), terms, upper=node.free_gpus))
 
-
-def _floor_rows(
-    key: Key,
-    pool: PoolState,
-    sizes: list[int],
-    rest: Mapping[int, Terms],
-    plain: Mapping[int, int],
-    growth: int,
-) -> Iterator[Row]:
-    """Σ_{h' ≥ h} (h'/h)·R[h'] ≤ Σ_nodes ⌊free/h⌋ + ⌊G/h⌋·m  for every size h."""
-    for size in sizes:
-        terms: Terms = defaultdict(int)
-        for larger in sizes:
-            if larger >= size:
-                for column, coefficient in rest[larger].items():
+    def _floors(self, plain: Mapping[int, int]) -> Iterator[Row]:
+        """Σ_{h' ≥ h} (h'/h)·R[h'] ≤ Σ_nodes ⌊free/h⌋ + ⌊G/h⌋·m  for every size h."""
+        for size in self.rest:
+            terms: Terms = defaultdict(int)
+            for larger, pods in self.rest.items():
+                for column, coefficient in pods.items() if larger >= size else ():
                     terms[column] += coefficient * (larger // size)
-        if growth:
-            terms[added(pool)] -= growth // size
-        room = sum(count * (free // size) for free, count in plain.items())
-        yield Row((*key, str(size)), dict(terms), upper=room)
+            if self.growth:
+                terms[added(self.pool)] -= self.growth // size
+            room = sum(count * (free // size) for free, count in plain.items())
+            yield Row(("placement", *self.key, str(size)), dict(terms), upper=room)
 
+    def _patterns(self, plain: Mapping[int, int], layout: Layout) -> None:
+        """Patterns w:  Σ_patterns w ≤ nodes of the class,  Σ w·pods[h] ≥ R[h]  for every size h."""
+        holding: dict[int, Terms] = {size: {} for size in self.rest}
+        for free, count in sorted(plain.items()):
+            used = self._pattern_columns(f"free{free}", free, count, holding, layout)
+            layout.rows.append(Row(("placement", *self.key, f"free{free}"), used, upper=count))
+        if self.growth:
+            used = self._pattern_columns("added", self.growth, self.most_added, holding, layout)
+            layout.rows.append(Row(("placement", *self.key, "added"), used | {added(self.pool): -1}, upper=0))
+        for size, pods in self.rest.items():
+            terms = dict(holding[size])
+            for column, coefficient in pods.items():
+                terms[column] = terms.get(column, 0) - coefficient
+            layout.rows.append(Row(("placement", *self.key, str(size)), terms, lower=0))
 
-def _pattern_rows(  # noqa: PLR0913, PLR0917 - the symbols of one family
-    key: Key,
-    pool: PoolState,
-    sizes: list[int],
-    rest: Mapping[int, Terms],
-    plain: Mapping[int, int],
-    growth: int,
-    upper: Mapping[Key, int],
-    layout: Layout,
-) -> None:
-    """Patterns w:  Σ_patterns w ≤ nodes of the class,  Σ w·pods[h] ≥ R[h]  for every size h."""
-    classes: list[tuple[str, int, int, Key | None]] = []
-    classes += [(f"free{free}", free, count, None) for free, count in sorted(plain.items())]
-    if growth:
-        classes.append(("added", growth, upper[added(pool)], added(pool)))
-    holding: dict[int, Terms] = {size: {} for size in sizes}
-    for name, free, count, grown in classes:
+    def _pattern_columns(
+        self, label: str, free: int, most: int, holding: dict[int, Terms], layout: Layout
+    ) -> Terms:
         used: Terms = {}
-        for pattern in maximal_patterns(free, tuple(sizes)):
-            column = ("w", *key[1:], name, ".".join(f"{pods}x{size}" for size, pods in pattern))
-            layout.columns.append(Column(column, 0, count))
+        for pattern in maximal_patterns(free, tuple(self.rest)):
+            column = ("w", *self.key, label, ".".join(f"{pods}x{size}" for size, pods in pattern))
+            layout.columns.append(Column(column, 0, most))
             used[column] = 1
             for size, pods in pattern:
                 holding[size][column] = pods
-        if used:
-            limit = used if grown is None else used | {grown: -1}
-            layout.rows.append(Row((*key, name), limit, upper=count if grown is None else 0))
-    for size in sizes:
-        terms = dict(holding[size])
-        for column, coefficient in rest[size].items():
-            terms[column] = terms.get(column, 0) - coefficient
-        layout.rows.append(Row((*key, str(size)), terms, lower=0))
+        return used
 
 
 def incumbents_rows(index: Index, upper: Mapping[Key, int]) -> Layout:

@@ -7,6 +7,7 @@ own mix, so a candidate has one capacity and a service one served share per path
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 
 from models.ids import ServiceId
 from models.problem import Candidate, Demand, ServingPath
@@ -14,7 +15,7 @@ from models.variant import Role
 from models.workload import Routing, ServiceKind
 from planner.optimization.formulation.index import Index, borrowed, replicas, served, unserved
 from planner.optimization.program import Key, Row
-from planner.optimization.scaling import GRID, cover
+from planner.optimization.scaling import GRID, Number, cover, exact
 
 __all__ = [
     "covering",
@@ -22,6 +23,7 @@ __all__ = [
     "guest_load",
     "headroom_rows",
     "headroom_target",
+    "load_of",
     "rate_rows",
     "survive_rows",
 ]
@@ -44,7 +46,7 @@ def rate_rows(index: Index) -> Iterator[Row]:
     """
     for demand, path, role, group in _mixed(index):
         have = {replicas(c): index.capacity(demand, c) for c in group}
-        owes = {served(demand, path): demand.arrival_rps}
+        owes: dict[Key, Number] = {served(demand, path): load_of(demand)}
         yield from covering(("rate", demand.service, path, role), have, owes)
         loans = guest_load(index, demand, path, group)
         if loans:
@@ -52,19 +54,21 @@ def rate_rows(index: Index) -> Iterator[Row]:
             yield from covering(("rate", demand.service, path, role, "guests"), surge, owes | loans)
 
 
-def guest_load(index: Index, host: Demand, path: ServingPath, group: Iterable[Candidate]) -> dict[Key, float]:
+def guest_load(
+    index: Index, host: Demand, path: ServingPath, group: Iterable[Candidate]
+) -> dict[Key, Number]:
     """Load of all guests in req/s of the host's traffic, safe for every split of a guest over the role."""
     candidates = tuple(group)
     return {
-        borrowed(guest, path): guest.arrival_rps * worst_exchange(candidates, guest.service)
+        borrowed(guest, path): load_of(guest) * worst_exchange(candidates, guest.service)
         for guest in index.guests_on(host, path)
         if guest.arrival_rps > 0
     }
 
 
-def worst_exchange(group: Iterable[Candidate], guest: ServiceId) -> float:
+def worst_exchange(group: Iterable[Candidate], guest: ServiceId) -> Fraction:
     """κ: req/s of the host that one req/s of the guest displaces where it displaces most."""
-    return max(candidate.surge_rps / candidate.guest_surge_rps[guest] for candidate in group)
+    return max(exact(c.surge_rps) / exact(c.guest_surge_rps[guest]) for c in group)
 
 
 def headroom_rows(index: Index) -> Iterator[Row]:
@@ -77,19 +81,24 @@ def headroom_rows(index: Index) -> Iterator[Row]:
         if tokens is not None:
             known = [c for c in group if c.kv_capacity_tokens is not None and c.kv_tokens_per_rps is not None]
             have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in known}
-            held = demand.arrival_rps * max((c.kv_tokens_per_rps or 0.0 for c in known), default=0.0)
-            yield from covering(key, have, {served(demand, path): held + tokens})
-        elif (target := headroom_target(demand)) > demand.arrival_rps:
+            held = load_of(demand) * exact(max((c.kv_tokens_per_rps or 0.0 for c in known), default=0.0))
+            yield from covering(key, have, {served(demand, path): held + exact(tokens)})
+        elif (target := headroom_target(demand)) > load_of(demand):
             surge = {replicas(c): c.surge_rps for c in group}
             yield from covering(key, surge, {served(demand, path): target})
 
 
-def headroom_target(demand: Demand) -> float:
+def load_of(demand: Demand) -> Fraction:
+    """λ in req/s, exactly the sum of the decimals of the buckets."""
+    return sum((exact(bucket.arrival_rps) for bucket in demand.buckets), Fraction(0))
+
+
+def headroom_target(demand: Demand) -> Fraction:
     """Rate that must be carried up to τ, req/s: the load, and what may come on top."""
     headroom = demand.headroom
     if headroom.relative is not None:
-        return demand.arrival_rps * (1 + headroom.relative)
-    return demand.arrival_rps + (headroom.burst_rps or 0.0)
+        return load_of(demand) * (1 + exact(headroom.relative))
+    return load_of(demand) + exact(headroom.burst_rps or 0.0)
 
 
 def survive_rows(index: Index) -> Iterator[Row]:
@@ -101,11 +110,11 @@ def survive_rows(index: Index) -> Iterator[Row]:
             outside = {
                 replicas(c): c.surge_rps for c in group if index.problem.pool[c.pool].failure_domain != domain
             }
-            owes = {served(demand, path): demand.survive.share * demand.arrival_rps}
+            owes = {served(demand, path): exact(demand.survive.share) * load_of(demand)}
             yield from covering(("survive", demand.service, path, role, domain), outside, owes)
 
 
-def covering(key: Key, have: Mapping[Key, float], owes: Mapping[Key, float]) -> Iterator[Row]:
+def covering(key: Key, have: Mapping[Key, Number], owes: Mapping[Key, Number]) -> Iterator[Row]:
     """The row  Σ have·n ≥ Σ owes·share  in integers; none where nothing is owed."""
     due = {share: amount for share, amount in owes.items() if amount > 0}
     if not due:
