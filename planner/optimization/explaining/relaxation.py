@@ -6,7 +6,7 @@ problem, solved, and judged by the referee before it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
@@ -22,7 +22,7 @@ from planner.optimization.formulation.counts import change_terms
 from planner.optimization.formulation.goals import cost_goal
 from planner.optimization.formulation.index import added, replicas
 from planner.optimization.program import Goal, IntegerProgram, Key
-from planner.optimization.scaling import exact
+from planner.optimization.scaling import Number, exact
 
 __all__ = ["relaxations"]
 
@@ -209,7 +209,7 @@ def _power(problem: Problem) -> Iterator[Limit]:
         )
 
 
-def _draw(use: dict[Key, float], constant: float) -> Goal:
+def _draw(use: Mapping[Key, Number], constant: Number) -> Goal:
     terms = {key: ceil(exact(watts) * 1000) for key, watts in use.items()}
     return Goal("power", terms, ceil(exact(constant) * 1000), unit=1e-3)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
 from models.hardware import PowerDomain, Quota
 from models.problem import Candidate, PoolState, Problem
 from models.scenario import PowerBasis
 from planner.optimization.formulation.index import Index, added, replicas
 from planner.optimization.program import Key, Row
-from planner.optimization.scaling import limit
+from planner.optimization.scaling import exact, limit
 
 __all__ = ["domain_pools", "power_rows", "power_terms", "quota_rows", "quota_speaks_of", "spend_rows"]
 
@@ -38,7 +39,7 @@ def power_rows(index: Index) -> Iterator[Row]:
     for domain in index.problem.power:
         use, constant = power_terms(index, domain_pools(index.problem, domain))
         if use:
-            terms, cap = limit(use, domain.cap_w - constant)
+            terms, cap = limit(use, exact(domain.cap_w) - constant)
             yield Row(("power", domain.id), terms, upper=cap)
         elif constant > domain.cap_w:
             yield Row(("power", domain.id), {}, upper=-1)
@@ -51,21 +52,21 @@ def domain_pools(problem: Problem, domain: PowerDomain) -> tuple[PoolState, ...]
     return tuple(pool for pool in problem.pools if pool.power_domain == domain.id)
 
 
-def power_terms(index: Index, pools: Iterable[PoolState]) -> tuple[dict[Key, float], float]:
+def power_terms(index: Index, pools: Iterable[PoolState]) -> tuple[dict[Key, Fraction], Fraction]:
     """Draw of some pools in W, as terms and a constant. Replicas of unknown power count nothing."""
     expected = index.problem.power_basis is PowerBasis.EXPECTED
-    use: dict[Key, float] = defaultdict(float)
-    constant = 0.0
+    use: dict[Key, Fraction] = defaultdict(Fraction)
+    constant = Fraction(0)
     for pool in pools:
         # In a pool without limits what is not used need not exist: nothing idles there.
-        idle_w = pool.idle_gpu_w if expected and index.bounded(pool) else 0.0
+        idle_w = exact(pool.idle_gpu_w if expected and index.bounded(pool) else 0.0)
         for candidate in index.by_pool[pool.id]:
-            use[replicas(candidate)] += (candidate.power_w or 0.0) - candidate.gpus * idle_w
+            use[replicas(candidate)] += exact(candidate.power_w or 0.0) - candidate.gpus * idle_w
         if expected:
             holding = [node for node in pool.nodes if node.holds_pods]
-            constant += sum(node.gpus * idle_w + pool.node_overhead_w for node in holding)
+            constant += sum(node.gpus * idle_w + exact(pool.node_overhead_w) for node in holding)
             if pool.growth is not None:
-                use[added(pool)] += pool.growth.gpus_per_node * idle_w + pool.growth.overhead_w
+                use[added(pool)] += pool.growth.gpus_per_node * idle_w + exact(pool.growth.overhead_w)
     return {key: value for key, value in use.items() if value}, constant
 
 

@@ -55,7 +55,7 @@ def upper_bounds(index: Index, *, roomy: bool = False) -> dict[Key, int]:
 def _covers_alone(index: Index, demand: Demand, candidate: Candidate) -> int:
     """Replicas with which this candidate alone satisfies every covering row that it is in."""
     surge_target = max(
-        headroom_target(demand), (demand.survive.share if demand.survive else 0) * demand.arrival_rps
+        float(headroom_target(demand)), (demand.survive.share if demand.survive else 0) * demand.arrival_rps
     )
     if demand.routing is Routing.BY_LENGTH:
         need = sum(
@@ -68,7 +68,7 @@ def _covers_alone(index: Index, demand: Demand, candidate: Candidate) -> int:
     for path, role, group in index.path_roles(demand):
         if role is candidate.role:
             loans = sum(guest_load(index, demand, path, group).values())
-            need += loans / candidate.surge_rps
+            need += float(loans) / candidate.surge_rps
             need = max(need, _covers_tokens(demand, candidate, group))
     return ceil(need) + 1
 

@@ -75,7 +75,7 @@ def role_groups(index: Index) -> Iterator[RoleGroup]:
 def _covers(index: Index, demand: Demand, candidate: Candidate) -> float:
     return min(
         index.capacity(demand, candidate) / demand.arrival_rps,
-        candidate.surge_rps / headroom_target(demand),
+        candidate.surge_rps / float(headroom_target(demand)),
     )
 
 
