@@ -8,9 +8,10 @@ figures of one row have a small common denominator the integers are exact, so th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import ceil, floor, lcm
+from functools import lru_cache
+from math import ceil, lcm
 from typing import Final, TypeVar
 
 __all__ = ["GRID", "MICRO", "Number", "ceil_units", "cover", "exact", "limit", "micro"]
@@ -24,6 +25,13 @@ MICRO: Final = 1e-6
 _LARGEST_EXACT: Final = 10**7
 _RESOLUTION: Final = 10**8
 
+_DIGITS: Final = tuple(10**digits for digits in range(13))
+_SURE: Final = 2**53
+"""Integers up to here are floats."""
+
+Rational = tuple[int, int]
+"""Numerator and positive denominator."""
+
 Number = float | Fraction
 """A decimal as people write it, or what exact arithmetic made of such decimals."""
 
@@ -31,14 +39,32 @@ K = TypeVar("K")
 Q = TypeVar("Q")
 
 
+@lru_cache(maxsize=1 << 16)
+def _decimal(value: float) -> Rational:
+    """Numerator and denominator of the shortest decimal that reads as ``value``."""
+    for digits in _DIGITS:
+        scaled = value * digits
+        if abs(scaled) > _SURE:
+            break
+        numerator = round(scaled)
+        if numerator / digits == value:
+            return numerator, digits
+    return Fraction(repr(value)).as_integer_ratio()
+
+
+def _rational(value: Number) -> Rational:
+    return value.as_integer_ratio() if isinstance(value, Fraction) else _decimal(value)
+
+
 def exact(value: Number) -> Fraction:
     """The decimal that people read: 0.1 is one tenth, not the nearest binary fraction."""
-    return value if isinstance(value, Fraction) else Fraction(repr(value))
+    return value if isinstance(value, Fraction) else Fraction(*_decimal(value))
 
 
 def micro(value: Number) -> int:
-    """A price or a draw in millionths, rounded to the nearest."""
-    return round(exact(value) * 1_000_000)
+    """A price or a draw in millionths, rounded to the nearest, halves up."""
+    numerator, denominator = _rational(value)
+    return (2_000_000 * numerator + denominator) // (2 * denominator)
 
 
 def ceil_units(value: Number, unit: Number) -> int:
@@ -56,15 +82,16 @@ def cover(have: Mapping[K, Number], owes: Mapping[Q, Number]) -> tuple[dict[K, i
         have: what one unit of each column contributes, any unit, >= 0.
         owes: what a whole share of each owes, same unit, >= 0 and not all 0.
     """
-    owed = {key: exact(value) for key, value in owes.items()}
-    most = sum(owed.values(), Fraction(0))
-    had = {key: min(exact(value), most) for key, value in have.items()}
-    scale = _common_scale([*had.values(), *owed.values()])
+    owed = {key: _rational(value) for key, value in owes.items()}
+    had = {key: _rational(value) for key, value in have.items()}
+    whole = sum((Fraction(*amount) for amount in owed.values()), Fraction(0))
+    most = whole.as_integer_ratio()
+    scale = _common_scale([*(_smaller(one, most) for one in had.values()), *owed.values()])
     if scale is None:
-        scale = Fraction(_RESOLUTION) / most
-    right = {key: ceil(value * scale) for key, value in owed.items()}
-    whole = sum(right.values())  # by rounding it may be more than what is owed in sum
-    left = {key: whole if value == most else floor(value * scale) for key, value in had.items()}
+        scale = (_RESOLUTION * most[1], most[0])
+    right = {key: _ceil(amount, scale) for key, amount in owed.items()}
+    full = sum(right.values())  # by rounding it may be more than what is owed in sum
+    left = {key: full if _smaller(one, most) is most else _floor(one, scale) for key, one in had.items()}
     return left, right
 
 
@@ -75,21 +102,31 @@ def limit(use: Mapping[K, Number], available: Number) -> tuple[dict[K, int], int
         use: what one unit of each column takes, any unit; may be negative.
         available: the right side, same unit; may be negative (then nothing fits).
     """
-    fractions = {key: exact(value) for key, value in use.items()}
-    right = exact(available)
-    scale = _common_scale([*fractions.values(), right])
+    taken = {key: _rational(value) for key, value in use.items()}
+    right = _rational(available)
+    scale = _common_scale([*taken.values(), right])
     if scale is None:
-        largest = max([abs(right), *(abs(value) for value in fractions.values())])
-        scale = Fraction(_RESOLUTION) / largest
-    return {key: ceil(value * scale) for key, value in fractions.items()}, floor(right * scale)
+        largest = max(abs(Fraction(*one)) for one in (right, *taken.values()))
+        scale = (_RESOLUTION * largest.denominator, largest.numerator)
+    return {key: _ceil(one, scale) for key, one in taken.items()}, _floor(right, scale)
 
 
-def _common_scale(values: list[Fraction]) -> Fraction | None:
+def _floor(value: Rational, scale: Rational) -> int:
+    return value[0] * scale[0] // (value[1] * scale[1])
+
+
+def _ceil(value: Rational, scale: Rational) -> int:
+    return -(-value[0] * scale[0] // (value[1] * scale[1]))
+
+
+def _smaller(one: Rational, most: Rational) -> Rational:
+    """The smaller of two; ``most`` itself where they are equal."""
+    return most if one[0] * most[1] >= most[0] * one[1] else one
+
+
+def _common_scale(values: Sequence[Rational]) -> Rational | None:
     """The factor that makes all values small integers at once; None where there is none."""
-    largest = max(abs(value) for value in values)
-    denominator = 1
-    for value in values:
-        denominator = lcm(denominator, value.denominator)
-        if largest * denominator > _LARGEST_EXACT:
-            return None
-    return Fraction(denominator)
+    denominator = lcm(*{value[1] for value in values})
+    if all(abs(numerator) * denominator <= _LARGEST_EXACT * own for numerator, own in values):
+        return denominator, 1
+    return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
 from models.problem import Candidate, Demand, PoolState
@@ -35,42 +36,54 @@ def upper_bounds(index: Index, *, roomy: bool = False) -> dict[Key, int]:
     """
     bounds: dict[Key, int] = {}
     for demand in index.problem.demands:
-        floor = _asked_for(index, demand)
-        for candidate in index.problem.candidates_of[demand.service]:
-            bounds[replicas(candidate)] = max(
-                _covers_alone(index, demand, candidate), floor, candidate.on_order
-            )
+        group = index.problem.candidates_of[demand.service]
+        alone = _covers_alone(index, demand, group)
+        floor = _asked_for(index, demand, alone)
+        for candidate in group:
+            key = replicas(candidate)
+            bounds[key] = max(alone[key], floor, candidate.on_order)
     for pool in index.problem.pools:
         if pool.growth is not None:
             bounds[added(pool)] = _most_added(index, pool, bounds)
-    for candidate in () if roomy else index.problem.candidates:
-        room = _room(index, index.problem.pool[candidate.pool], bounds)
-        if room is not None:
+    for pool in () if roomy else index.problem.pools:
+        room = _room(index, pool, bounds)
+        if room is None:
+            continue
+        for candidate in index.by_pool[pool.id]:
             # Replicas that run on nodes which take no new pods count beside the room of the others.
             key = replicas(candidate)
             bounds[key] = min(bounds[key], max(room // candidate.gpus, candidate.on_order))
     return bounds
 
 
-def _covers_alone(index: Index, demand: Demand, candidate: Candidate) -> int:
-    """Replicas with which this candidate alone satisfies every covering row that it is in."""
+def _covers_alone(index: Index, demand: Demand, candidates: Iterable[Candidate]) -> dict[Key, int]:
+    """Replicas with which each candidate alone satisfies every covering row that it is in."""
+    load = demand.arrival_rps
     surge_target = max(
-        float(headroom_target(demand)), (demand.survive.share if demand.survive else 0) * demand.arrival_rps
+        float(headroom_target(demand)), (demand.survive.share if demand.survive else 0.0) * load
     )
-    if demand.routing is Routing.BY_LENGTH:
-        need = sum(
-            max(bucket.arrival_rps / r.rated_rps, bucket.arrival_rps / r.surge_rps)
-            for bucket in demand.buckets
-            if (r := candidate.by_bucket.get(bucket.id))
-        ) * max(1.0, surge_target / demand.arrival_rps if demand.arrival_rps else 1.0)
-    else:
-        need = max(demand.arrival_rps / index.capacity(demand, candidate), surge_target / candidate.surge_rps)
+    loans: dict[Role, float] = defaultdict(float)
     for path, role, group in index.path_roles(demand):
-        if role is candidate.role:
-            loans = sum(guest_load(index, demand, path, group).values())
-            need += float(loans) / candidate.surge_rps
-            need = max(need, _covers_tokens(demand, candidate, group))
-    return ceil(need) + 1
+        loans[role] += float(sum(guest_load(index, demand, path, group).values()))
+    found = {}
+    for candidate in candidates:
+        if demand.routing is Routing.BY_LENGTH:
+            need = _occupies(demand, candidate) * max(1.0, surge_target / load if load else 1.0)
+        else:
+            need = max(load / index.capacity(demand, candidate), surge_target / candidate.surge_rps)
+        need += loans[candidate.role] / candidate.surge_rps
+        tokens = _covers_tokens(demand, candidate, index.role(demand, candidate.role))
+        found[replicas(candidate)] = ceil(max(need, tokens)) + 1
+    return found
+
+
+def _occupies(demand: Demand, candidate: Candidate) -> float:
+    """Replicas that all buckets which a candidate can serve occupy."""
+    return sum(
+        max(bucket.arrival_rps / rating.rated_rps, bucket.arrival_rps / rating.surge_rps)
+        for bucket in demand.buckets
+        if (rating := candidate.by_bucket.get(bucket.id))
+    )
 
 
 def _covers_tokens(demand: Demand, candidate: Candidate, group: tuple[Candidate, ...]) -> float:
@@ -83,7 +96,7 @@ def _covers_tokens(demand: Demand, candidate: Candidate, group: tuple[Candidate,
     return (demand.arrival_rps * per_rps + demand.headroom.kv_tokens) / candidate.kv_capacity_tokens
 
 
-def _asked_for(index: Index, demand: Demand) -> int:
+def _asked_for(index: Index, demand: Demand, alone: Mapping[Key, int]) -> int:
     """Replicas that minima and ratios may ask of one candidate beyond its traffic."""
     group = index.problem.candidates_of[demand.service]
     asked = max(
@@ -92,7 +105,7 @@ def _asked_for(index: Index, demand: Demand) -> int:
     if demand.ratio is None:
         return asked
     most = {
-        role: max([_covers_alone(index, demand, c) for c in index.role(demand, role)] + [asked])
+        role: max([alone[replicas(c)] for c in index.role(demand, role)] + [asked])
         for role in (Role.PREFILL, Role.DECODE)
     }
     low, high = demand.ratio.min, demand.ratio.max
