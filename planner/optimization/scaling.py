@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, lcm
+from math import ceil, gcd, lcm
 from typing import Final, TypeVar
 
 __all__ = ["GRID", "MICRO", "Number", "ceil_units", "cover", "exact", "limit", "micro"]
@@ -48,7 +48,8 @@ def _decimal(value: float) -> Rational:
             break
         numerator = round(scaled)
         if numerator / digits == value:
-            return numerator, digits
+            common = gcd(numerator, digits)
+            return numerator // common, digits // common
     return Fraction(repr(value)).as_integer_ratio()
 
 
