@@ -126,7 +126,7 @@ class Descent:
         """Keep the goal at its value, or as far above its bound as the tolerance allows, whichever is more."""
         if not goal.terms:
             return
-        slack = 0 if bound is None else floor(bound + self.tolerance * abs(bound))
+        slack = value if bound is None else floor(bound + self.tolerance * abs(bound))
         limit = max(value, slack) - goal.constant
         self.extend(rows=(Row(("level", goal.name), goal.terms, upper=limit),))
 

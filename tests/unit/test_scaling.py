@@ -1,0 +1,118 @@
+"""Integers for solvers: exact where decimals allow it, else floored on what we have and ceiled on what we owe."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from math import pi
+
+import pytest
+
+from planner.optimization.scaling import ceil_units, cover, exact, limit, micro
+
+
+@pytest.mark.parametrize(
+    ("value", "fraction"),
+    [
+        (0.1, Fraction(1, 10)),
+        (2.5, Fraction(5, 2)),
+        (1e-7, Fraction(1, 10**7)),
+        (3e21, Fraction(3 * 10**21)),
+        (-0.7, Fraction(-7, 10)),
+        (0.0, Fraction(0)),
+        (Fraction(1, 3), Fraction(1, 3)),
+    ],
+)
+def test_a_number_is_the_decimal_that_people_read(value: float, fraction: Fraction) -> None:
+    assert exact(value) == fraction
+
+
+@pytest.mark.parametrize(
+    ("value", "integer"), [(2.5, 2_500_000), (0.1, 100_000), (1e-6, 1), (1.4e-6, 1), (1.6e-6, 2), (0.0, 0)]
+)
+def test_money_is_in_millionths(value: float, integer: int) -> None:
+    assert micro(value) == integer
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "count"), [(2.1, 0.7, 3), (2.11, 0.7, 4), (0.0, 0.7, 0), (0.3, 0.1, 3), (1.0, 1.0, 1)]
+)
+def test_so_many_units_cover_a_value(value: float, unit: float, count: int) -> None:
+    assert ceil_units(value, unit) == count
+
+
+@pytest.mark.parametrize(
+    ("have", "owes", "left", "right"),
+    [
+        ({"n": 0.7}, {"y": 2.1}, {"n": 7}, {"y": 21}),
+        ({"n": 1.0, "k": 2.0}, {"y": 3.0}, {"n": 1, "k": 2}, {"y": 3}),
+        ({"n": 0.25}, {"y": 1.0, "w": 0.5}, {"n": 1}, {"y": 4, "w": 2}),
+        ({"n": 99.0}, {"y": 2.5}, {"n": 5}, {"y": 5}),
+        ({"n": 0.0}, {"y": 2.0}, {"n": 0}, {"y": 2}),
+        ({}, {"y": 2.0}, {}, {"y": 2}),
+        ({"n": 99.0}, {"y": Fraction(1, 3), "w": Fraction(1, 7)}, {"n": 10}, {"y": 7, "w": 3}),
+    ],
+    ids=["decimals", "integers", "quarters", "more than all", "nothing", "nobody", "thirds and sevenths"],
+)
+def test_small_denominators_are_exact(
+    have: dict[str, float], owes: dict[str, float], left: dict[str, int], right: dict[str, int]
+) -> None:
+    assert cover(have, owes) == (left, right)
+
+
+def test_what_has_no_small_denominator_is_floored_and_ceiled() -> None:
+    left, right = cover({"n": pi}, {"y": 10.0})
+    assert (left["n"], right["y"]) == (31_415_926, 10**8)
+    left, right = cover({"n": 2.5}, {"y": pi})
+    assert (left["n"], right["y"]) == (79_577_471, 10**8)
+
+
+def test_one_that_covers_all_that_is_owed_is_enough_also_when_that_is_rounded() -> None:
+    owes = {"y": pi / 10, "w": pi / 7, "v": pi / 9}
+    left, right = cover({"n": 7.0}, owes)
+    assert sum(right.values()) > 10**8
+    assert left["n"] >= sum(right.values())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_integers_cover_is_really_covered(seed: int) -> None:
+    rng = random.Random(seed)
+    have = {str(number): rng.choice((rng.random(), round(rng.random(), 2))) for number in range(3)}
+    owes = {str(number): rng.random() * 5 for number in range(rng.randint(1, 2))}
+    left, right = cover(have, owes)
+    for _ in range(30):
+        counts = {key: rng.randint(0, 9) for key in have}
+        if sum(left[key] * count for key, count in counts.items()) >= sum(right.values()):
+            assert sum(exact(have[key]) * n for key, n in counts.items()) >= sum(map(exact, owes.values()))
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 2, 3])
+def test_decimals_as_people_write_them_lose_nothing(decimals: int) -> None:
+    rng = random.Random(decimals)
+    for _ in range(200):
+        rate = round(rng.uniform(0.5, 9), decimals) or 1.0
+        count = rng.randint(1, 40)
+        owed = float(exact(rate) * count)
+        left, right = cover({"n": rate}, {"y": owed})
+        assert left["n"] * count == right["y"]
+
+
+@pytest.mark.parametrize(
+    ("use", "available", "left", "right"),
+    [
+        ({"n": 450.5}, 3000.0, {"n": 901}, 6000),
+        ({"n": 2.5, "m": 3.0}, 9.5, {"n": 5, "m": 6}, 19),
+        ({"n": -60.0, "m": 0.5}, 1.0, {"n": -120, "m": 1}, 2),
+        ({"n": 1.0}, -0.5, {"n": 2}, -1),
+        ({"n": 3.0}, 0.0, {"n": 3}, 0),
+    ],
+)
+def test_a_limit_in_decimals_is_exact(
+    use: dict[str, float], available: float, left: dict[str, int], right: int
+) -> None:
+    assert limit(use, available) == (left, right)
+
+
+def test_a_limit_without_a_small_denominator_is_ceiled_and_floored() -> None:
+    left, right = limit({"n": pi, "m": -pi / 2}, 10.0)
+    assert (left, right) == ({"n": 31_415_927, "m": -15_707_963}, 10**8)
