@@ -75,6 +75,10 @@ class Descent:
         """
         if self.stopped is not None and not self.values:
             return None
+        if not goal.terms and not self.values and not last:
+            # Nothing to choose here: whether there is a plan at all the next level finds out.
+            self.levels.append(Proved(goal, goal.constant, proven=True))
+            return goal.constant
         outcome = self._ask(goal, last)
         if outcome.values is not None:
             self.values = self.hint = outcome.values
