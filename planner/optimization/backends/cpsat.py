@@ -76,6 +76,10 @@ def _configure(solver: cp_model.CpSolver, ask: Ask) -> None:
     parameters = solver.parameters
     parameters.num_workers = ask.threads or _WORKERS
     parameters.interleave_search = parameters.num_workers > 1
+    if ask.hint and any(column.key not in ask.hint for column in ask.program.columns):
+        # A hint that is no whole plan may belong to a program without one. When a worker proves that, the others of
+        # its batch abort the process (OR-Tools 9.15: "Check failed: heuristics.fixed_search"); alone it just ends.
+        parameters.interleave_batch_size = 1
     parameters.random_seed = ask.seed
     parameters.max_time_in_seconds = max(ask.seconds, 0.01)
     parameters.relative_gap_limit = ask.gap
