@@ -37,7 +37,7 @@ from models.units import (
     Watts,
 )
 from models.value import Value
-from models.variant import Role
+from models.variant import KubernetesObject, Role
 from models.workload import PrefillDecodeRatio, Routing, ServiceKind, Survive
 
 __all__ = [
@@ -171,6 +171,9 @@ class Candidate(Value):
     scale_in_permitted: bool = True
     max_step_up: Count | None = None
     max_step_down: Count | None = None
+    object: KubernetesObject | None = Field(
+        None, description="whose replica count this is, its namespace resolved; None: nobody said"
+    )
     origin: Origin = Origin.GIVEN
     source: str = ""
 

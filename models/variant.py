@@ -98,7 +98,7 @@ class Capacity(Value):
 class KubernetesObject(Value):
     """The object whose replica count is scaled."""
 
-    namespace: Name = "default"
+    namespace: Name | None = Field(None, description="None: the namespace of the service")
     kind: Literal["Deployment", "LeaderWorkerSet", "StatefulSet"] = "Deployment"
     name: Name
     api_version: str | None = Field(None, description="None: the usual one of the kind")

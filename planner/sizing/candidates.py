@@ -11,7 +11,7 @@ from models.ids import DomainId, PoolId, ServiceId
 from models.performance import Unrated
 from models.problem import Candidate, PoolState, candidate_id
 from models.scenario import Scenario
-from models.variant import Variant
+from models.variant import KubernetesObject, Variant
 from models.workload import Service
 from planner.sizing.mixing import MixRating
 from planner.sizing.money import Price, price_of
@@ -141,6 +141,7 @@ def candidate_of(offer: Offer, rating: MixRating, price: Price, setting: Setting
         scale_in_permitted=setting.running.scale_in_permitted(place),
         max_step_up=variant.max_step_up,
         max_step_down=variant.max_step_down,
+        object=_object(service, variant),
         origin=rating.origin,
         source=f"rate: {rating.source}; cost: {price.source}; power: {offer.draw.source}",
     )
@@ -167,6 +168,13 @@ def _judged(
     if refusal is None and draw.power_w is None and pool.id in setting.capped:
         refusal = Refusal(Reason.UNKNOWN_POWER, {"accelerator": accelerator.id})
     return Offer(service, variant, pool, domain, rating, price, draw, tally, refusal)
+
+
+def _object(service: Service, variant: Variant) -> KubernetesObject | None:
+    """The object of a variant in the namespace that it names, else in that of its service."""
+    if variant.object is None or variant.object.namespace is not None:
+        return variant.object
+    return variant.object.but(namespace=service.namespace)
 
 
 def _guests(offer: Offer, setting: Setting) -> dict[ServiceId, float]:
