@@ -9,6 +9,7 @@ import typer
 from planner import __version__
 from planner.cli.commands import knowledge
 from planner.cli.commands.check import CheckOptions, check
+from planner.cli.commands.commands import CommandsOptions, commands
 from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.plan import PlanOptions, plan
 from planner.cli.edge import takes
@@ -35,6 +36,7 @@ importing = typer.Typer(help="Turn files of other tools into ours.", no_args_is_
 app.command("plan")(takes(PlanOptions)(plan))
 app.command("explain")(takes(ExplainOptions)(explain))
 app.command("check")(takes(CheckOptions)(check))
+app.command("commands")(takes(CommandsOptions)(commands))
 app.add_typer(catalog, name="catalog")
 catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))
 catalog.command("show")(takes(knowledge.ShowOptions)(knowledge.catalog_show))

@@ -1,0 +1,134 @@
+"""``commands``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from planner.cli.commands.solving import ending
+from planner.cli.edge import Common, ExitCode
+from planner.cli.terminal import note
+from planner.errors import ConfigurationError, Finding
+
+if TYPE_CHECKING:
+    from models.plan import Plan
+    from models.report import Report
+    from planner.manifests import Route
+
+__all__ = ["CommandsOptions", "Format", "commands"]
+
+
+class Format(StrEnum):
+    """How counts are written down."""
+
+    KUBECTL = "kubectl"
+    YAML = "yaml"
+    KUSTOMIZE = "kustomize"
+
+
+FORMAT_HELP: Final = (
+    "kubectl: a script of waves. yaml: the objects at the end. kustomize: the same as a folder of patches."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandsOptions(Common):
+    """Options of ``commands``."""
+
+    answer: Annotated[
+        Path, typer.Argument(metavar="PLAN", help="Answer saved with 'plan -o'.", show_default=False)
+    ]
+    format: Annotated[Format, typer.Option(help=FORMAT_HELP)] = Format.KUBECTL
+    undo: Annotated[
+        bool, typer.Option("--undo", help="The way back instead: from the plan to what runs now.")
+    ] = False
+    waves: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", show_default=False, help="The first N waves only; default: all."),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default=False, help="The objects of one cluster only; default: all."
+        ),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|DIR",
+            show_default=False,
+            help="Where to write: a file, for kustomize a folder; default: stdout.",
+        ),
+    ] = None
+
+
+def commands(options: CommandsOptions) -> ExitCode:
+    """Write what carries out a plan on Kubernetes; nothing is run, and no cluster is asked."""
+    from planner.cli.files import read_report
+    from planner.manifests import route_of, stuck_sentence
+    from planner.rolling import plan_rollout, plan_way_back
+
+    report = read_report(options.answer)
+    _refuse_without_plan(report, options.answer)
+    plan = _first_waves(plan_rollout(report), options.waves)
+    if options.undo:
+        route = route_of(report.problem, plan_way_back(report, plan), undone=plan)
+    else:
+        route = route_of(report.problem, plan)
+    if options.cluster is not None:
+        route = route.in_cluster(options.cluster)
+    _write(route, options)
+    for name in route.left_out:
+        note(f"left out: {name} has no object in the scenario")
+    if plan.stuck is not None:
+        note(stuck_sentence(plan.stuck))
+        return ExitCode.NOT_KEPT
+    return ending(report)
+
+
+def _write(route: Route, options: CommandsOptions) -> None:
+    from planner.cli.files import write_text
+    from planner.cli.folders import write_folder
+    from planner.manifests import MADE_BY, one_stream, render_kustomize, render_manifests, render_script
+
+    output = options.output
+    if options.format is Format.KUSTOMIZE:
+        files = render_kustomize(route)
+        if output is not None:
+            write_folder(output, files, mark=MADE_BY)
+        text = one_stream(files)
+    else:
+        text = render_script(route) if options.format is Format.KUBECTL else render_manifests(route)
+        if output is not None:
+            write_text(output, text)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        note(f"written to {output}")
+
+
+def _refuse_without_plan(report: Report, path: Path) -> None:
+    status = report.answer.solution.status
+    if not report.answer.solution.has_plan:
+        finding = Finding(
+            str(path),
+            None,
+            "",
+            f"status {status}",
+            "an answer with a plan; 'plan --allow-unserved' may find one",
+        )
+        raise ConfigurationError.from_findings([finding])
+
+
+def _first_waves(plan: Plan, number: int | None) -> Plan:
+    """The plan up to a wave; whether it gets stuck later is of no concern then."""
+    if number is None or number >= len(plan.waves):
+        return plan
+    return plan.but(waves=plan.waves[:number], stuck=None)

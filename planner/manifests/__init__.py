@@ -1,0 +1,28 @@
+"""Commands and manifests for Kubernetes that carry out a plan: text for people to read and run, never a call.
+
+Nothing here talks to a cluster. The counts are those of a plan, the objects those that the scenario names.
+"""
+
+from __future__ import annotations
+
+from planner.manifests.comments import MADE_BY, stuck_sentence
+from planner.manifests.documents import render_manifests
+from planner.manifests.kustomize import KUSTOMIZATION, one_stream, render_kustomize
+from planner.manifests.route import Change, Route, Stage, route_of
+from planner.manifests.script import render_script
+from planner.manifests.targets import Target
+
+__all__ = [
+    "KUSTOMIZATION",
+    "MADE_BY",
+    "Change",
+    "Route",
+    "Stage",
+    "Target",
+    "one_stream",
+    "render_kustomize",
+    "render_manifests",
+    "render_script",
+    "route_of",
+    "stuck_sentence",
+]

@@ -1,0 +1,310 @@
+"""The script: it is run by a real shell with a kubectl that only writes down what it was asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.plan import StepKind
+from models.problem import Problem
+from planner.errors import ConfigurationError
+from planner.manifests import Route, render_script, route_of
+from planner.manifests.script import timeout_s
+from tests.builders import a_candidate, a_demand, a_pool, a_problem
+from tests.rollouts import (
+    a_fleet,
+    a_fleet_plan,
+    a_plan,
+    a_route,
+    a_stuck,
+    a_way_back,
+    an_object,
+    one_variant,
+    undone,
+)
+
+EAST = "chat/small@east"
+RECORDER = """#!/bin/sh
+{ for argument in "$@"; do printf '%s\\0' "$argument"; done; printf '\\n'; } >> "$RECORD"
+case "$*" in *"$FAIL_ON"*) exit 1;; esac
+"""
+BASH = "/bin/bash"
+
+
+def run(script: str, folder: Path, *, fail_on: str = "no such thing") -> tuple[int, list[list[str]]]:
+    """Exit code, and the arguments of each call of kubectl."""
+    kubectl, record = folder / "kubectl", folder / "record"
+    kubectl.write_text(RECORDER, encoding="utf-8")
+    kubectl.chmod(0o755)
+    record.touch()
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "RECORD": str(record), "FAIL_ON": fail_on}
+    done = subprocess.run([BASH], input=script.encode(), env=environment, capture_output=True, check=False)
+    calls = [line.split("\0")[:-1] for line in record.read_text(encoding="utf-8").splitlines()]
+    return done.returncode, calls
+
+
+def calls_of(route: Route, folder: Path) -> list[list[str]]:
+    code, calls = run(render_script(route), folder)
+    assert code == 0
+    return calls
+
+
+def verbs(calls: Sequence[Sequence[str]]) -> list[str]:
+    return [" ".join(call[2:4]) for call in calls]
+
+
+def a_patch(bounds: int) -> list[str]:
+    return ["--type=merge", "-p", json.dumps({"spec": {"minReplicas": bounds, "maxReplicas": bounds}})]
+
+
+SHOW = [
+    "-n", "llm", "get", "hpa/chat-small", "-o",
+    'jsonpath={.metadata.name}: {.spec.minReplicas} to {.spec.maxReplicas}{"\\n"}',
+]  # fmt: skip
+READY = ["-n", "llm", "rollout", "status", "deployment/chat-small", "--timeout=240s"]
+LWS = "leaderworkerset.leaderworkerset.x-k8s.io/chat-small"
+PAUSED = "autoscaling.keda.sh/paused-replicas"
+
+
+def scaled(resource: str, old: int, new: int) -> list[str]:
+    return ["-n", "llm", "scale", resource, f"--current-replicas={old}", f"--replicas={new}"]
+
+
+def asked(count: int) -> list[str]:
+    return [
+        "-n",
+        "llm",
+        "wait",
+        "deployment/chat-small",
+        f"--for=jsonpath={{.spec.replicas}}={count}",
+        "--timeout=120s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "old", "new", "calls"),
+    [
+        ({}, 3, 5, [scaled("deployment/chat-small", 3, 5), READY]),
+        ({}, 5, 3, [scaled("deployment/chat-small", 5, 3)]),
+        ({}, 0, 1, [scaled("deployment/chat-small", 0, 1), READY]),
+        ({"kind": "StatefulSet"}, 2, 0, [scaled("statefulset/chat-small", 2, 0)]),
+        ({"kind": "LeaderWorkerSet"}, 1, 2, [
+            scaled(LWS, 1, 2),
+            ["-n", "llm", "wait", LWS, "--for=jsonpath={.status.readyReplicas}=2", "--timeout=240s"],
+        ]),
+        ({"kind": "LeaderWorkerSet", "api_version": "x.example.com/v2"}, 2, 1, [
+            scaled("leaderworkerset.v2.x.example.com/chat-small", 2, 1)
+        ]),
+        ({"scaler": "hpa"}, 3, 5, [SHOW, ["-n", "llm", "patch", "hpa/chat-small", *a_patch(5)], asked(5), READY]),
+        ({"scaler": "hpa"}, 5, 3, [SHOW, ["-n", "llm", "patch", "hpa/chat-small", *a_patch(3)], asked(3)]),
+        ({"scaler": "hpa"}, 3, 0, [
+            SHOW, ["-n", "llm", "patch", "hpa/chat-small", *a_patch(3)], scaled("deployment/chat-small", 3, 0)
+        ]),
+        ({"scaler": "hpa"}, 0, 2, [
+            SHOW, ["-n", "llm", "patch", "hpa/chat-small", *a_patch(2)], scaled("deployment/chat-small", 0, 2), READY
+        ]),
+        ({"scaler": "keda", "scaler_name": "so"}, 0, 2, [
+            ["-n", "llm", "annotate", "scaledobject.keda.sh/so", "--overwrite", f"{PAUSED}=2"], asked(2), READY
+        ]),
+        ({"scaler": "keda", "scaler_name": "so"}, 2, 0, [
+            ["-n", "llm", "annotate", "scaledobject.keda.sh/so", "--overwrite", f"{PAUSED}=0"], asked(0)
+        ]),
+        ({"scaler": "variantautoscaling"}, 2, 4, [
+            ["-n", "llm", "annotate", "variantautoscaling.llmd.ai/chat-small", "--overwrite", "llm-d.ai/managed=true",
+             "llm-d.ai/model-id=llama-8b", "llm-d.ai/variant-cost=1.0"]
+        ]),
+    ],
+)  # fmt: skip
+def test_each_scaler_is_told_the_count_in_its_own_way(
+    tmp_path: Path, fields: dict[str, Any], old: int, new: int, calls: list[list[str]]
+) -> None:
+    assert calls_of(a_route(one_variant(old, **fields), {EAST: new}), tmp_path) == calls
+
+
+@pytest.mark.parametrize("fields", [{}, {"kind": "StatefulSet"}, {"scaler": "hpa"}, {"scaler": "keda"}])
+@pytest.mark.parametrize(("old", "new"), [(3, 5), (5, 3), (3, 0), (0, 3)])
+def test_the_way_back_is_the_way_there_from_the_other_end(
+    tmp_path: Path, fields: dict[str, Any], old: int, new: int
+) -> None:
+    back = calls_of(a_way_back(one_variant(old, **fields), {EAST: new}), tmp_path)
+    (tmp_path / "record").unlink()
+    there = calls_of(a_route(one_variant(new, **fields), {EAST: old}), tmp_path)
+    assert [call for call in back if call[2] != "get"] == [call for call in there if call[2] != "get"]
+
+
+def test_the_way_back_leaves_the_metadata_of_a_variant_autoscaling(tmp_path: Path) -> None:
+    route = a_way_back(one_variant(2, scaler="variantautoscaling"), {EAST: 4})
+    assert calls_of(route, tmp_path) == []
+    assert 'wva_desired_replicas{variant_name="chat-small",namespace="llm",accelerator_type="H100"} 2' in (
+        render_script(route)
+    )
+
+
+def test_waves_are_in_order_and_the_next_one_waits(tmp_path: Path) -> None:
+    calls = calls_of(a_route(one_variant(1), {EAST: 2}, {EAST: 4}, {EAST: 3}), tmp_path)
+    assert verbs(calls) == [
+        "scale deployment/chat-small", "rollout status", "scale deployment/chat-small", "rollout status",
+        "scale deployment/chat-small",
+    ]  # fmt: skip
+    assert [call[-1] for call in calls if call[2] == "scale"] == [
+        "--replicas=2",
+        "--replicas=4",
+        "--replicas=3",
+    ]
+
+
+def test_all_counts_of_a_wave_are_written_before_anything_is_awaited(tmp_path: Path) -> None:
+    large = a_candidate(variant="large", pool="west", current=1, object=an_object("chat-large"))
+    calls = calls_of(a_route(one_variant(1, large), {EAST: 2, large.id: 2}), tmp_path)
+    assert [call[2] for call in calls] == ["scale", "scale", "rollout", "rollout"]
+
+
+@pytest.mark.parametrize("fail_on", ["scale", "rollout"])
+def test_a_script_stops_where_something_fails(tmp_path: Path, fail_on: str) -> None:
+    code, calls = run(render_script(a_route(one_variant(1), {EAST: 2}, {EAST: 3})), tmp_path, fail_on=fail_on)
+    assert code != 0
+    assert len(calls) == ["scale", "rollout"].index(fail_on) + 1
+
+
+def test_places_of_one_object_are_summed_and_a_swap_is_no_command(tmp_path: Path) -> None:
+    west = a_candidate(pool="west", current=1, object=an_object())
+    route = a_route(one_variant(3, west), {EAST: 4}, {EAST: 3, west.id: 2})
+    assert [call[4:] for call in calls_of(route, tmp_path) if call[2] == "scale"] == [
+        ["--current-replicas=4", "--replicas=5"]
+    ]
+    script = render_script(route)
+    assert "one count cannot say how many go where" in script
+    assert "stays at 5 replicas (meant for east 4 to 3, west 1 to 2)" in script
+    assert "No command moves replicas between the places of one object." in script
+
+
+def test_what_is_on_order_counts_as_there_and_can_be_awaited(tmp_path: Path) -> None:
+    problem = a_problem(candidates=(a_candidate(current=1, pending=2, startup_s=90.0, object=an_object()),))
+    plan = a_plan(problem, {EAST: 4})
+    wave, start = plan.waves[0], plan.waves[0].steps[0]
+    awaited = start.but(kind=StepKind.AWAIT, count=2, before=3, after=3)
+    assert start.before == 3
+    waiting = plan.but(waves=(wave.but(steps=(awaited,)), wave))
+    assert calls_of(route_of(problem, waiting), tmp_path) == [READY, scaled("deployment/chat-small", 3, 4),
+                                                             [*READY[:-1], "--timeout=330s"]]  # fmt: skip
+
+
+def test_a_drain_is_no_command_and_its_removal_is_one(tmp_path: Path) -> None:
+    plan = a_plan(one_variant(3), {EAST: 2})
+    (remove,) = plan.waves[0].steps
+    drain = remove.but(kind=StepKind.DRAIN, before=3, after=3)
+    wave = plan.waves[0].but(steps=(drain, remove))
+    route = route_of(one_variant(3), plan.but(waves=(wave,)))
+    assert calls_of(route, tmp_path) == [scaled("deployment/chat-small", 3, 2)]
+
+
+def test_time_limits_grow_with_start_up_and_the_wave_before() -> None:
+    change = a_route(one_variant(1), {EAST: 2}).stages[0].changes[0]
+    assert (timeout_s(change, 0.0), timeout_s(change, 30.5)) == (240, 271)
+
+
+def two_clusters() -> tuple[Problem, Mapping[str, int]]:
+    west = a_candidate(pool="west", current=1, object=an_object())
+    problem = one_variant(1, west)
+    pools = (problem.pools[0].but(cluster="eu"), problem.pools[1].but(cluster="us"))
+    return problem.but(pools=pools), {EAST: 2, west.id: 0}
+
+
+def test_objects_of_several_clusters_are_told_apart_by_context(tmp_path: Path) -> None:
+    problem, counts = two_clusters()
+    calls = calls_of(a_route(problem, counts), tmp_path)
+    assert [call[:2] for call in calls] == [["--context", "eu"], ["--context", "us"], ["--context", "eu"]]
+
+
+def test_one_cluster_of_several_can_be_chosen(tmp_path: Path) -> None:
+    problem, counts = two_clusters()
+    assert calls_of(a_route(problem, counts).in_cluster("us"), tmp_path) == [
+        scaled("deployment/chat-small", 1, 0)
+    ]
+
+
+def test_a_cluster_that_no_object_is_in_is_refused() -> None:
+    problem, counts = two_clusters()
+    with pytest.raises(ConfigurationError, match="'uk'; allowed: eu, us"):
+        a_route(problem, counts).in_cluster("uk")
+
+
+def test_what_has_no_object_is_listed_and_left_out() -> None:
+    bare = a_candidate(variant="bare", pool="west", current=1)
+    idle = a_candidate(variant="idle", pool="west")
+    route = a_route(one_variant(1, bare, idle), {EAST: 2, bare.id: 2})
+    assert route.left_out == ("chat/bare",)
+    script = render_script(route)
+    assert "# Left out, for want of an object in the scenario: chat/bare." in script
+    assert "# Not done here, for want of an object: chat/bare in pool west, from 1 to 2 replicas." in script
+
+
+def test_a_fleet_without_any_object_is_refused() -> None:
+    problem = a_problem(candidates=(a_candidate(current=1),))
+    with pytest.raises(ConfigurationError, match="no object in chat/small"):
+        a_route(problem, {EAST: 2})
+
+
+def test_nothing_to_do_is_said(tmp_path: Path) -> None:
+    route = a_route(one_variant(2))
+    assert calls_of(route, tmp_path) == []
+    assert "There is no count to change." in render_script(route)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "break a rule (pool east holds 18 of 16 GPUs). What would do: 2 GPUs more in pool east."),
+        (
+            {"drop": {"chat": 0.1}, "violations": ()},
+            "is reached. What would do: 2 GPUs more in pool east, or 10 % less of chat served for a while.",
+        ),
+        ({"extra_gpus": {}, "violations": ()}, "The waves end before the solution is reached."),
+    ],
+)
+def test_a_plan_that_ends_early_says_so(fields: dict[str, Any], said: str) -> None:
+    script = render_script(a_route(one_variant(1), {EAST: 2}, stuck=a_stuck(**fields)))
+    assert any(line.endswith(said) for line in script.splitlines())
+
+
+@pytest.mark.parametrize("name", ["a\nreboot", "a\r\u2028reboot", "'; reboot #", "$(reboot)", "`reboot`"])
+def test_no_text_leaves_its_comment(tmp_path: Path, name: str) -> None:
+    problem = one_variant(1).but(name=name)
+    script = render_script(a_route(problem, {EAST: 2}, stuck=a_stuck(violations=(
+        a_stuck().violations[0].but(text=name),))))  # fmt: skip
+    assert all(line.startswith(("#", "kubectl ", "echo ", "set ")) for line in script.splitlines() if line)
+    assert verbs(run(script, tmp_path)[1]) == ["scale deployment/chat-small", "rollout status"]
+
+
+@pytest.mark.parametrize("llm", ["a#b", "a@b:c", "Meta/Llama+3.1"])
+def test_words_reach_kubectl_as_they_are(tmp_path: Path, llm: str) -> None:
+    problem = one_variant(1, scaler="variantautoscaling").but(demands=(a_demand(llm=llm),))
+    (call,) = calls_of(a_route(problem, {EAST: 2}), tmp_path)
+    assert f"llm-d.ai/model-id={llm}" in call
+
+
+def test_a_hostile_context_is_one_word(tmp_path: Path) -> None:
+    problem, counts = two_clusters()
+    pools = (problem.pools[0].but(cluster="a#b@c:d"), problem.pools[1])
+    calls = calls_of(a_route(problem.but(pools=pools), counts), tmp_path)
+    assert calls[0][:2] == ["--context", "a#b@c:d"]
+
+
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_the_shell_reads_every_script(way: str) -> None:
+    plan = a_fleet_plan()
+    script = render_script(route_of(a_fleet(), plan) if way == "there" else undone(a_fleet(), plan))
+    subprocess.run([BASH, "-n"], input=script.encode(), check=True)
+    subprocess.run(["/bin/sh", "-n"], input=script.encode(), check=True)
+
+
+def test_nodes_are_no_business_of_the_script() -> None:
+    script = render_script(route_of(a_fleet(), a_fleet_plan()))
+    assert "# Not done here: the nodes added to pool west, from 0 to 1 node." in script
+    assert a_pool("west").id in script
