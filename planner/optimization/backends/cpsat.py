@@ -18,6 +18,9 @@ _WORKERS: Final = 8
 
 _LARGEST: Final = 2**62
 
+_SMALL: Final = 100
+"""Columns up to which workers take turns one by one."""
+
 _ENDINGS: Final = {
     cp_model.OPTIMAL: Termination.OPTIMAL,
     cp_model.FEASIBLE: Termination.FEASIBLE,
@@ -76,6 +79,9 @@ def _configure(solver: cp_model.CpSolver, ask: Ask) -> None:
     parameters = solver.parameters
     parameters.num_workers = ask.threads or _WORKERS
     parameters.interleave_search = parameters.num_workers > 1
+    if len(ask.program.columns) <= _SMALL:
+        # Workers of a batch wait for each other, also when one of them is done: seconds for what takes milliseconds.
+        parameters.interleave_batch_size = 1
     if ask.hint and any(column.key not in ask.hint for column in ask.program.columns):
         # A hint that is no whole plan may belong to a program without one. When a worker proves that, the others of
         # its batch abort the process (OR-Tools 9.15: "Check failed: heuristics.fixed_search"); alone it just ends.
