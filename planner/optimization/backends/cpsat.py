@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import ceil, inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ortools.sat.python import cp_model
 
-from planner.optimization.backends.engine import Ask, Outcome, Report, Termination
+from planner.clock import Clock, SystemClock
+from planner.optimization.backends.engine import Ask, Outcome, Report, Termination, better_of
 from planner.optimization.program import Key
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model_helper import SatParameters
 
 __all__ = ["CpSat"]
 
 _WORKERS: Final = 8
 """Eight also on two cores: with two, CP-SAT lacks the subsolvers that prove covering programs."""
+
+_ALONE: Final = 2.0
+"""Deterministic time of the single worker; about as many seconds."""
 
 _LARGEST: Final = 2**62
 
@@ -31,26 +39,60 @@ _ENDINGS: Final = {
 
 
 class CpSat:
-    """CP-SAT as an engine. Deterministic where no time limit strikes: workers are interleaved in a fixed order."""
+    """CP-SAT as an engine: one worker within a deterministic limit, then all workers from where it stands.
+
+    One worker proves small programs as fast as eight and always answers the same; what it does not prove goes to
+    parallel workers, whose answer may differ from run to run among equally good ones.
+    """
 
     name = "cp-sat"
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
         if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
             return Outcome(Termination.INFEASIBLE)
-        model, variables = _model(ask)
-        solver = cp_model.CpSolver()
-        _configure(solver, ask)
-        solver.best_bound_callback = _BoundListener(ask.report)
-        status = solver.solve(model, _SolutionListener(ask.report))
-        termination = _ENDINGS[status]
-        if termination not in (Termination.OPTIMAL, Termination.FEASIBLE):
-            return Outcome(termination)
-        values = {key: int(solver.value(variable)) for key, variable in variables.items()}
-        if not ask.goal.terms:
-            return Outcome(Termination.OPTIMAL, values, ask.goal.constant)
-        return Outcome(termination, values, _bound(solver.best_objective_bound))
+        start = self._clock.monotonic_s()
+        alone = _solve(ask, _alone)
+        if alone.termination is not Termination.TIMED_OUT and alone.termination is not Termination.FEASIBLE:
+            return alone
+        left = ask.seconds - (self._clock.monotonic_s() - start)
+        if left <= 0 or ask.threads == 1:
+            return alone
+        return better_of(
+            ask, alone, _solve(replace(ask, seconds=left, hint=alone.values or ask.hint), _together)
+        )
+
+
+def _solve(ask: Ask, configure: Callable[[SatParameters, Ask], None]) -> Outcome:
+    model, variables = _model(ask)
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.random_seed = ask.seed
+    parameters.max_time_in_seconds = max(ask.seconds, 0.01)
+    parameters.relative_gap_limit = ask.gap
+    configure(parameters, ask)
+    solver.best_bound_callback = _BoundListener(ask.report)
+    termination = _ENDINGS[solver.solve(model, _SolutionListener(ask.report))]
+    if termination not in (Termination.OPTIMAL, Termination.FEASIBLE):
+        return Outcome(termination)
+    values = {key: int(solver.value(variable)) for key, variable in variables.items()}
+    if not ask.goal.terms:
+        return Outcome(Termination.OPTIMAL, values, ask.goal.constant)
+    return Outcome(termination, values, _bound(solver.best_objective_bound))
+
+
+def _alone(parameters: SatParameters, ask: Ask) -> None:
+    parameters.num_workers = 1
+    parameters.linearization_level = 2
+    if ask.threads != 1:
+        parameters.max_deterministic_time = _ALONE
+
+
+def _together(parameters: SatParameters, ask: Ask) -> None:
+    parameters.num_workers = ask.threads or _WORKERS
 
 
 def _model(ask: Ask) -> tuple[cp_model.CpModel, dict[Key, cp_model.IntVar]]:
@@ -73,22 +115,6 @@ def _model(ask: Ask) -> tuple[cp_model.CpModel, dict[Key, cp_model.IntVar]]:
 
 def _sum(terms: Mapping[Key, int], variables: Mapping[Key, cp_model.IntVar]) -> cp_model.LinearExprT:
     return cp_model.LinearExpr.weighted_sum([variables[key] for key in terms], list(terms.values()))
-
-
-def _configure(solver: cp_model.CpSolver, ask: Ask) -> None:
-    parameters = solver.parameters
-    parameters.num_workers = ask.threads or _WORKERS
-    parameters.interleave_search = parameters.num_workers > 1
-    if len(ask.program.columns) <= _SMALL:
-        # Workers of a batch wait for each other, also when one of them is done: seconds for what takes milliseconds.
-        parameters.interleave_batch_size = 1
-    if ask.hint and any(column.key not in ask.hint for column in ask.program.columns):
-        # A hint that is no whole plan may belong to a program without one. When a worker proves that, the others of
-        # its batch abort the process (OR-Tools 9.15: "Check failed: heuristics.fixed_search"); alone it just ends.
-        parameters.interleave_batch_size = 1
-    parameters.random_seed = ask.seed
-    parameters.max_time_in_seconds = max(ask.seconds, 0.01)
-    parameters.relative_gap_limit = ask.gap
 
 
 def _bound(bound: float) -> float | None:

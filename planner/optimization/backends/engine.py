@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
 from planner.optimization.program import Goal, IntegerProgram, Key
 
-__all__ = ["Ask", "Engine", "Outcome", "Report", "Termination", "unheard"]
+__all__ = ["Ask", "Engine", "Outcome", "Report", "Termination", "better_of", "unheard"]
 
 
 class Termination(StrEnum):
@@ -78,3 +78,24 @@ class Engine(Protocol):
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization; never raises for what a solver may end with."""
         ...
+
+
+def better_of(ask: Ask, old: Outcome, new: Outcome) -> Outcome:
+    """The better plan with the better bound; an infeasibility that is proven ends the search."""
+    if new.termination is Termination.INFEASIBLE and old.values is None:
+        return new
+    bounds = [bound for bound in (old.bound, new.bound) if bound is not None]
+    bound = max(bounds) if bounds else None
+    plans = [outcome for outcome in (old, new) if outcome.values is not None]
+    if not plans:
+        return new if new.termination is Termination.FAILED else replace(old, bound=bound)
+    best = min(plans, key=lambda outcome: ask.goal.activity(outcome.values or {}))
+    proven = new.termination is Termination.OPTIMAL or _proves(ask, best, bound)
+    return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, best.values, bound)
+
+
+def _proves(ask: Ask, outcome: Outcome, bound: float | None) -> bool:
+    if outcome.values is None or bound is None:
+        return False
+    value = ask.goal.activity(outcome.values)
+    return value - bound <= ask.gap * abs(value)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from planner.clock import Clock, SystemClock
-from planner.optimization.backends.engine import Ask, Engine, Outcome, Termination
+from planner.optimization.backends.engine import Ask, Engine, Outcome, Termination, better_of
 
 __all__ = ["Relay"]
 
@@ -40,28 +40,7 @@ class Relay:
             engine = make()  # loading a solver takes a while: not before it is needed
             turn = replace(ask, seconds=left if last else left * _FIRST_SHARE, hint=best.values or ask.hint)
             self.used.append(engine.name)
-            best = _better(ask, best, engine.minimize(turn))
+            best = better_of(ask, best, engine.minimize(turn))
             if best.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
                 break
         return best
-
-
-def _better(ask: Ask, old: Outcome, new: Outcome) -> Outcome:
-    """The better plan with the better bound; an infeasibility that is proven ends the search."""
-    if new.termination is Termination.INFEASIBLE and old.values is None:
-        return new
-    bounds = [bound for bound in (old.bound, new.bound) if bound is not None]
-    bound = max(bounds) if bounds else None
-    plans = [outcome for outcome in (old, new) if outcome.values is not None]
-    if not plans:
-        return new if new.termination is Termination.FAILED else replace(old, bound=bound)
-    best = min(plans, key=lambda outcome: ask.goal.activity(outcome.values or {}))
-    proven = new.termination is Termination.OPTIMAL or _proves(ask, best, bound)
-    return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, best.values, bound)
-
-
-def _proves(ask: Ask, outcome: Outcome, bound: float | None) -> bool:
-    if outcome.values is None or bound is None:
-        return False
-    value = ask.goal.activity(outcome.values)
-    return value - bound <= ask.gap * abs(value)
