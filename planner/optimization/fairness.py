@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from math import gcd
 from typing import Final
 
 from models.ids import ServiceId
 from models.problem import Demand
 from models.workload import ServiceKind
-from planner.optimization.formulation.goals import WEIGHT, unserved_load_goal, unserved_share
+from planner.optimization.formulation.goals import unserved_load_goal, unserved_share
 from planner.optimization.formulation.index import Index
 from planner.optimization.levels import Descent
 from planner.optimization.program import Column, Goal, Key, Row
@@ -23,7 +24,8 @@ from planner.optimization.scaling import GRID
 __all__ = ["minimize_unserved"]
 
 _ROUNDS: Final = 12
-_WHOLE: Final = GRID * WEIGHT
+Shares = Mapping[ServiceId, Mapping[Key, int]]
+"""Unserved share by service, in the coarsest steps that all of them have in common."""
 
 
 def minimize_unserved(descent: Descent, index: Index) -> None:
@@ -55,11 +57,11 @@ def _classes(index: Index) -> Iterator[tuple[str, tuple[Demand, ...]]]:
 
 def _worst_level(descent: Descent, index: Index, label: str, demands: tuple[Demand, ...]) -> int | None:
     """All rounds of one class; the largest share of the first round, or None when there is no plan."""
-    shares = {demand.service: unserved_share(demand, index) for demand in demands}
+    shares = _coarsest({demand.service: unserved_share(demand, index) for demand in demands})
     name = f"unserved-share/{label}"
     if len(demands) == 1:
         only = next(iter(shares.values()))
-        return descent.minimize(Goal(name, only, unit=1 / _WHOLE, unit_name="share"), exactly=True)
+        return descent.minimize(Goal(name, only, unit=1 / _whole(shares), unit_name="share"), exactly=True)
     aside: dict[ServiceId, list[Key]] = defaultdict(list)
     first: int | None = None
     count_aside = 0
@@ -79,29 +81,41 @@ def _worst_level(descent: Descent, index: Index, label: str, demands: tuple[Dema
     return first
 
 
+def _coarsest(shares: Shares) -> Shares:
+    """Small numbers are solved faster: without routing by length a step is one of the grid."""
+    step = gcd(*(weight for terms in shares.values() for weight in terms.values()))
+    return {service: {key: w // step for key, w in terms.items()} for service, terms in shares.items()}
+
+
+def _whole(shares: Shares) -> int:
+    """A whole demand in steps."""
+    return GRID * max(sum(terms.values()) for terms in shares.values())
+
+
 def _largest(
     descent: Descent,
     key: str,
     name: str,
-    shares: Mapping[ServiceId, Mapping[Key, int]],
+    shares: Shares,
     aside: Mapping[ServiceId, list[Key]],
     *,
     first: bool,
 ) -> int | None:
     """Make the largest share small among the services that are not set aside."""
     largest: Key = ("t", key)
+    whole = _whole(shares)
     rows = tuple(
         Row(
             ("unserved", key, service),
-            dict(terms) | {largest: -1} | dict.fromkeys(aside[service], -_WHOLE),
+            dict(terms) | {largest: -1} | dict.fromkeys(aside[service], -whole),
             upper=0,
         )
         for service, terms in shares.items()
     )
-    descent.extend((Column(largest, 0, _WHOLE),), rows)
+    descent.extend((Column(largest, 0, whole),), rows)
     descent.hint = {}
     return descent.minimize(
-        Goal(name, {largest: 1}, unit=1 / _WHOLE, unit_name="share"), record=first, exactly=True
+        Goal(name, {largest: 1}, unit=1 / whole, unit_name="share"), record=first, exactly=True
     )
 
 
@@ -109,7 +123,7 @@ def _set_aside(
     descent: Descent,
     key: str,
     worst: int,
-    shares: Mapping[ServiceId, Mapping[Key, int]],
+    shares: Shares,
     aside: Mapping[ServiceId, list[Key]],
 ) -> int | None:
     """As few services as possible stay at the largest share; their number, or None without a plan."""
@@ -117,7 +131,7 @@ def _set_aside(
     rows = tuple(
         Row(
             ("unserved", key, service, "below"),
-            dict(terms) | dict.fromkeys([*aside[service], marks[service]], -_WHOLE),
+            dict(terms) | dict.fromkeys([*aside[service], marks[service]], -_whole(shares)),
             upper=worst - 1,
         )
         for service, terms in shares.items()
