@@ -78,8 +78,9 @@ def loans(index: Index, values: Values) -> Iterator[Borrowed]:
 def bucket_shares(index: Index, values: Values) -> Iterator[BucketShare]:
     """Shares of buckets by candidate, zeros left out."""
     for candidate in index.problem.candidates:
-        if index.problem.demand[candidate.service].routing is Routing.BY_LENGTH:
-            for bucket in candidate.by_bucket:
-                portion = values.get(share(candidate, bucket), 0) / GRID
+        demand = index.problem.demand[candidate.service]
+        if demand.routing is Routing.BY_LENGTH:
+            for bucket in demand.buckets:
+                portion = values.get(share(candidate, bucket.id), 0) / GRID
                 if portion:
-                    yield BucketShare(candidate=candidate.id, bucket=bucket, share=portion)
+                    yield BucketShare(candidate=candidate.id, bucket=bucket.id, share=portion)

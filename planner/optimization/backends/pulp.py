@@ -13,9 +13,9 @@ import shutil
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, isfinite, log10
+from math import ceil, isfinite, log2
 from pathlib import Path
 from typing import Any, Final
 
@@ -179,11 +179,11 @@ def _model(ask: Ask) -> _Model:
         column.key: problem.add_variable(f"x{number}", column.lower, column.upper, pulp.LpInteger)
         for number, column in enumerate(ask.program.columns)
     }
-    goal_scale = _power_of_ten(ask.goal.terms.values())
+    goal_scale = _power_of_two(ask.goal.terms.values())
     # The goal's constant stays here: PuLP 3 does not pass it on, PuLP 4 does.
     problem += _expression(ask.goal.terms, variables, goal_scale)
     for row in ask.program.rows:
-        scale = _power_of_ten(row.terms.values())
+        scale = _power_of_two(row.terms.values())
         expression = _expression(row.terms, variables, scale)
         if row.lower is not None and row.lower == row.upper:
             problem += expression == row.lower / scale
@@ -202,10 +202,13 @@ def _expression(
     return pulp.LpAffineExpression(pairs) if _PULP_3 else pulp.lpSum(pairs)
 
 
-def _power_of_ten(coefficients: Any) -> float:  # noqa: ANN401 - any iterable of integers
-    """The power of ten that brings the largest coefficient to about a million: tolerances are absolute."""
+def _power_of_two(coefficients: Iterable[int]) -> float:
+    """The power of two that brings the largest coefficient to about a million: tolerances are absolute.
+
+    Of two, since dividing by it loses nothing: a row that holds in integers with nothing to spare holds in floats too.
+    """
     largest = max((abs(value) for value in coefficients), default=0)
-    return 10.0 ** ceil(log10(largest / _LARGEST_COEFFICIENT)) if largest > _LARGEST_COEFFICIENT else 1.0
+    return 2.0 ** ceil(log2(largest / _LARGEST_COEFFICIENT)) if largest > _LARGEST_COEFFICIENT else 1.0
 
 
 def _tighten(ask: Ask, broken: tuple[Row, ...], values: Mapping[Key, int]) -> Ask:
@@ -234,7 +237,6 @@ def _cbc() -> str:
 
 _LOWER_BOUND: Final = re.compile(r"^Lower bound:\s+(\S+)", re.MULTILINE)
 _OBJECTIVE: Final = re.compile(r"^Objective value:\s+(\S+)", re.MULTILINE)
-_BEST_POSSIBLE: Final = re.compile(r"best possible (\S+?)[ ,)]")
 
 
 def _read_cbc_log(text: str, *, has_goal: bool) -> _Answer:

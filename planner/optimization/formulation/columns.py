@@ -173,7 +173,7 @@ def _bucket_shares(index: Index, demand: Demand) -> Iterator[Column]:
     for _, _, group in index.path_roles(demand):
         for candidate in group:
             outside = [d for d in domains if index.problem.pool[candidate.pool].failure_domain != d]
-            for bucket in candidate.by_bucket:
+            for bucket in (b.id for b in demand.buckets if b.id in candidate.by_bucket):
                 yield Column(share(candidate, bucket), 0, GRID)
                 for domain in outside:
                     yield Column(failure_share(candidate, bucket, domain), 0, GRID)
