@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from models.hardware import NodeGrowth, PowerDomain, Quota
-from models.problem import BucketRating, Candidate, Demand, Problem, VariantBounds
+from models.problem import BucketRating, Candidate, Problem, VariantBounds
 from models.saturation import Headroom
 from models.variant import Role
 from models.workload import PrefillDecodeRatio, Routing, ServiceKind, Survive

@@ -76,7 +76,7 @@ def test_one_that_covers_all_that_is_owed_is_enough_also_when_that_is_rounded() 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_integers_cover_is_really_covered(seed: int) -> None:
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - instances, not secrets
     have = {str(number): rng.choice((rng.random(), round(rng.random(), 2))) for number in range(3)}
     owes = {str(number): rng.random() * 5 for number in range(rng.randint(1, 2))}
     left, right = cover(have, owes)
@@ -88,7 +88,7 @@ def test_what_integers_cover_is_really_covered(seed: int) -> None:
 
 @pytest.mark.parametrize("decimals", [0, 1, 2, 3])
 def test_decimals_as_people_write_them_lose_nothing(decimals: int) -> None:
-    rng = random.Random(decimals)
+    rng = random.Random(decimals)  # noqa: S311 - instances, not secrets
     for _ in range(200):
         rate = round(rng.uniform(0.5, 9), decimals) or 1.0
         count = rng.randint(1, 40)

@@ -53,6 +53,8 @@ def unserved_share(demand: Demand, index: Index) -> dict[Key, int]:
             1, round(WEIGHT * (bucket.arrival_rps / load if load else 1 / len(buckets)))
         )
         for bucket in demand.buckets
+        # A bucket without traffic counts nothing beside one that has some: no replica starts for nobody.
+        if bucket.arrival_rps or not load
     }
     # Weights sum to WEIGHT, so that a whole service is a whole share: the largest one takes what rounding left over.
     heaviest = max(weights, key=lambda key: weights[key])
