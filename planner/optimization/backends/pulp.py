@@ -45,7 +45,6 @@ def _let_highs_greet() -> None:
 _let_highs_greet()
 
 _PULP_3: Final = not hasattr(pulp, "lpSum_vars_coefs")
-_LARGEST_COEFFICIENT: Final = 1e6
 _REPAIRS: Final = 3
 
 
@@ -70,24 +69,25 @@ class _Pulp(ABC):
     """Build, solve, read; repeat with tightened rows where rounding broke one."""
 
     name = "pulp"
+    largest = 1e6
+    """Coefficients above this are scaled down: tolerances are absolute."""
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
         if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
             return Outcome(Termination.INFEASIBLE)
+        first = outcome = self._once(ask)
         tightened = ask
         for _ in range(_REPAIRS):
-            outcome = self._once(tightened)
-            if outcome.values is None:
-                return outcome
-            broken = ask.program.broken(outcome.values)
+            broken = ask.program.broken(outcome.values) if outcome.values is not None else ()
             if not broken:
-                return outcome
-            tightened = _tighten(tightened, broken, outcome.values)
-        return Outcome(Termination.FAILED)
+                break
+            tightened = _tighten(tightened, broken, outcome.values or {})
+            outcome = self._once(tightened)
+        return first if outcome is first else _repaired(ask, first, outcome)
 
     def _once(self, ask: Ask) -> Outcome:
-        model = _model(ask)
+        model = _model(ask, self.largest)
         answer = self._solve(model, ask)
         if answer.termination not in (Termination.OPTIMAL, Termination.FEASIBLE):
             return Outcome(answer.termination)
@@ -97,15 +97,27 @@ class _Pulp(ABC):
             for key, variable in model.variables.items()
         }
         bound = None if answer.bound is None else answer.bound * model.goal_scale + ask.goal.constant
-        value = ask.goal.activity(values)
-        ask.report(value, bound)
-        if bound is not None and bound > value + 1e-6 * max(1.0, abs(value)):
-            return Outcome(Termination.FAILED)  # values and bound are not of one program
-        proven = bound is not None and value - bound <= (ask.gap + 1e-9) * abs(value) + 1e-6
-        return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
+        ask.report(ask.goal.activity(values), bound)
+        return _graded(ask, values, bound)
 
     @abstractmethod
     def _solve(self, model: _Model, ask: Ask) -> _Answer: ...
+
+
+def _graded(ask: Ask, values: Mapping[Key, int], bound: float | None) -> Outcome:
+    """Values with a bound: optimal when they are near enough, failed when they are not of one program."""
+    value = ask.goal.activity(values)
+    if bound is not None and bound > value + 1e-6 * max(1.0, abs(value)):
+        return Outcome(Termination.FAILED)
+    proven = bound is not None and value - bound <= (ask.gap + 1e-9) * abs(value) + 1e-6
+    return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
+
+
+def _repaired(ask: Ask, first: Outcome, last: Outcome) -> Outcome:
+    """What a tightened program proves is not true of the program itself: only the first bound is."""
+    if last.values is None or ask.program.broken(last.values):
+        return Outcome(Termination.FAILED)
+    return _graded(ask, last.values, first.bound)
 
 
 class PulpHighs(_Pulp):
@@ -127,6 +139,9 @@ def _run_highs(model: _Model, ask: Ask, *, presolve: str) -> _Answer:
         "mip_feasibility_tolerance": 1e-9,
         "presolve": presolve,
     }
+    if ask.threads is not None:
+        # HiGHS has one set of threads per process, and fails when another number of them is asked for.
+        highspy.Highs.resetGlobalScheduler(True)
     # No hint: HiGHS 1.16 was seen to hand back the hint as its optimum when presolve solves the program.
     solver = pulp.HiGHS(
         msg=False, timeLimit=max(ask.seconds, 0.01), gapRel=ask.gap, threads=ask.threads, **options
@@ -151,6 +166,9 @@ class PulpCbc(_Pulp):
     """PuLP with the CBC executable that PuLP brings, or the one on the path."""
 
     name = "pulp/cbc"
+    largest = (
+        1e12  # CBC reads a file with 13 digits: integers survive it, what scaling makes of them does not
+    )
 
     def _solve(self, model: _Model, ask: Ask) -> _Answer:
         with tempfile.TemporaryDirectory() as folder:
@@ -173,17 +191,17 @@ class PulpCbc(_Pulp):
         return _read_cbc_log(text, has_goal=bool(ask.goal.terms))
 
 
-def _model(ask: Ask) -> _Model:
+def _model(ask: Ask, most: float) -> _Model:
     problem = pulp.LpProblem("fleet", pulp.LpMinimize)
     variables = {
         column.key: problem.add_variable(f"x{number}", column.lower, column.upper, pulp.LpInteger)
         for number, column in enumerate(ask.program.columns)
     }
-    goal_scale = _power_of_two(ask.goal.terms.values())
+    goal_scale = _power_of_two(ask.goal.terms.values(), most)
     # The goal's constant stays here: PuLP 3 does not pass it on, PuLP 4 does.
     problem += _expression(ask.goal.terms, variables, goal_scale)
     for row in ask.program.rows:
-        scale = _power_of_two(row.terms.values())
+        scale = _power_of_two(row.terms.values(), most)
         expression = _expression(row.terms, variables, scale)
         if row.lower is not None and row.lower == row.upper:
             problem += expression == row.lower / scale
@@ -202,13 +220,13 @@ def _expression(
     return pulp.LpAffineExpression(pairs) if _PULP_3 else pulp.lpSum(pairs)
 
 
-def _power_of_two(coefficients: Iterable[int]) -> float:
-    """The power of two that brings the largest coefficient to about a million: tolerances are absolute.
+def _power_of_two(coefficients: Iterable[int], most: float) -> float:
+    """The power of two that brings the largest coefficient down to ``most``.
 
     Of two, since dividing by it loses nothing: a row that holds in integers with nothing to spare holds in floats too.
     """
     largest = max((abs(value) for value in coefficients), default=0)
-    return 2.0 ** ceil(log2(largest / _LARGEST_COEFFICIENT)) if largest > _LARGEST_COEFFICIENT else 1.0
+    return 2.0 ** ceil(log2(largest / most)) if largest > most else 1.0
 
 
 def _tighten(ask: Ask, broken: tuple[Row, ...], values: Mapping[Key, int]) -> Ask:
@@ -242,11 +260,11 @@ _OBJECTIVE: Final = re.compile(r"^Objective value:\s+(\S+)", re.MULTILINE)
 def _read_cbc_log(text: str, *, has_goal: bool) -> _Answer:
     """CBC's own words. "Optimal solution found" without a gap means value and bound are one."""
     lowered = text.lower()
-    if "infeasible" in lowered and "objective value:" not in lowered:
-        return _Answer(Termination.INFEASIBLE)
     objective = _OBJECTIVE.search(text)
+    if objective is None and "stopped on time" in lowered:
+        return _Answer(Termination.TIMED_OUT)
     if objective is None:
-        return _Answer(Termination.TIMED_OUT if "stopped on time" in lowered else Termination.FAILED)
+        return _Answer(Termination.INFEASIBLE if "infeasible" in lowered else Termination.FAILED)
     bounds = [float(found) for found in _LOWER_BOUND.findall(text)]
     optimal = "result - optimal solution found" in lowered
     bound = bounds[-1] if bounds else (float(objective[1]) if optimal else None)
