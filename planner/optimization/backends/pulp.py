@@ -136,7 +136,7 @@ class PulpHighs(_Pulp):
 def _run_highs(model: _Model, ask: Ask, *, presolve: str) -> _Answer:
     options: dict[str, Any] = {
         "random_seed": ask.seed,
-        "mip_feasibility_tolerance": 1e-9,
+        "mip_feasibility_tolerance": 1e-7,
         "presolve": presolve,
     }
     if ask.threads is not None:
@@ -166,9 +166,8 @@ class PulpCbc(_Pulp):
     """PuLP with the CBC executable that PuLP brings, or the one on the path."""
 
     name = "pulp/cbc"
-    largest = (
-        1e12  # CBC reads a file with 13 digits: integers survive it, what scaling makes of them does not
-    )
+    largest = 1e9
+    """CBC reads a file with 13 digits: the less is scaled, the less is rounded there."""
 
     def _solve(self, model: _Model, ask: Ask) -> _Answer:
         with tempfile.TemporaryDirectory() as folder:
