@@ -26,9 +26,6 @@ _ALONE: Final = 2.0
 
 _LARGEST: Final = 2**62
 
-_SMALL: Final = 100
-"""Columns up to which workers take turns one by one."""
-
 _ENDINGS: Final = {
     cp_model.OPTIMAL: Termination.OPTIMAL,
     cp_model.FEASIBLE: Termination.FEASIBLE,
