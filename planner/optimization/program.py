@@ -13,7 +13,7 @@ from functools import cached_property
 from math import gcd
 from typing import Final
 
-__all__ = ["Column", "Goal", "IntegerProgram", "Key", "Row", "assemble"]
+__all__ = ["Column", "Goal", "IntegerProgram", "Key", "Row", "assemble", "fold"]
 
 Key = tuple[str, ...]
 
@@ -86,7 +86,7 @@ class IntegerProgram:
 
     def plus(self, columns: Iterable[Column] = (), rows: Iterable[Row] = ()) -> IntegerProgram:
         """The program with more columns and rows, the rows reduced as in :func:`assemble`."""
-        return IntegerProgram((*self.columns, *columns), (*self.rows, *(_fold(row, {}) for row in rows)))
+        return IntegerProgram((*self.columns, *columns), (*self.rows, *(fold(row, {}) for row in rows)))
 
     def without(self, families: Iterable[str]) -> IntegerProgram:
         """The program without the rows of some families."""
@@ -115,14 +115,15 @@ def assemble(columns: Iterable[Column], rows: Iterable[Row]) -> IntegerProgram:
     """
     kept = tuple(columns)
     fixed = {column.key: column.lower for column in kept if column.lower == column.upper}
-    folded = (_fold(row, fixed) for row in rows)
+    folded = (fold(row, fixed) for row in rows)
     return IntegerProgram(kept, tuple(row for row in folded if row.terms or not row.holds({})))
 
 
 _OPEN: Final = None
 
 
-def _fold(row: Row, fixed: Mapping[Key, int]) -> Row:
+def fold(row: Row, fixed: Mapping[Key, int]) -> Row:
+    """The row with fixed columns moved into its sides, divided by the common divisor of what is left."""
     shift = sum(coefficient * fixed[key] for key, coefficient in row.terms.items() if key in fixed)
     terms = {key: value for key, value in row.terms.items() if value and key not in fixed}
     lower = _OPEN if row.lower is None else row.lower - shift

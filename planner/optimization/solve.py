@@ -17,6 +17,7 @@ SOLVERS: Final[Registry[Callable[[], Solver]]] = Registry(
     "solver",
     {
         "auto": f"{_HERE}:auto",
+        "column-generation": f"{_HERE}:column_generation",
         "cp-sat": f"{_HERE}:cp_sat",
         "pulp": f"{_HERE}:pulp_highs",
         "pulp-cbc": f"{_HERE}:pulp_cbc",

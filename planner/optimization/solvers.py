@@ -8,7 +8,17 @@ from planner.optimization.heuristics.answer import HeuristicSolver
 from planner.optimization.heuristics.solvers import greedy_counts
 from planner.optimization.protocol import Solver
 
-__all__ = ["auto", "cost_aware", "cp_sat", "fair_share", "greedy", "pulp_cbc", "pulp_highs", "rescale"]
+__all__ = [
+    "auto",
+    "column_generation",
+    "cost_aware",
+    "cp_sat",
+    "fair_share",
+    "greedy",
+    "pulp_cbc",
+    "pulp_highs",
+    "rescale",
+]
 
 
 def auto() -> Solver:
@@ -28,6 +38,15 @@ def _cp_sat() -> Engine:
     from planner.optimization.backends.cpsat import CpSat
 
     return CpSat()
+
+
+def column_generation() -> Solver:
+    """Column generation; what it does not prove alone goes on to the whole program, from its plan and its bound."""
+    from planner.optimization.backends.column_generation import ColumnGeneration
+    from planner.optimization.backends.pulp import PulpHighs
+    from planner.optimization.backends.race import Relay
+
+    return WholeProgram(Relay([ColumnGeneration, PulpHighs, _cp_sat]), name="column-generation")
 
 
 def pulp_highs() -> Solver:

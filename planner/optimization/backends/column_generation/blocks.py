@@ -1,0 +1,102 @@
+"""The block-angular shape of a program: one block per service, and the few rows that tie blocks together.
+
+Rows of families that speak of one service join their columns to a block. Every other row ties, unless all
+its columns are of one block after all (a quota of a namespace with one service). Columns of no block (added
+nodes, patterns of pods, fairness levels) belong to the master problem.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from planner.optimization.program import Column, IntegerProgram, Key, Row, fold
+
+__all__ = ["Block", "Shape", "shape_of"]
+
+_LOCAL: Final = frozenset(
+    {"demand", "rate", "headroom", "bounds", "safe_scale_in", "survive", "ratio", "start", "incumbents"}
+)
+
+
+@dataclass
+class Block:
+    """Columns and rows of one service (or of a host with its guests)."""
+
+    columns: list[Column] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A program cut into blocks, master columns, tying rows, and columns that are no decision."""
+
+    blocks: tuple[Block, ...]
+    master: tuple[Column, ...]
+    tying: tuple[Row, ...]
+    fixed: tuple[Column, ...]
+
+
+def shape_of(program: IntegerProgram) -> Shape:
+    """Cut a program into its blocks; together they hold every column once and every row once."""
+    parent: dict[Key, Key] = {}
+    local: list[Row] = []
+    others: list[Row] = []
+    for row in program.rows:
+        (local if _is_local(row) else others).append(row)
+    for row in local:
+        _join(parent, row.terms)
+    label = {column.key: _root(parent, column.key) for column in program.columns if column.key in parent}
+    # A candidate whose every row was folded away is still a block of its own, not a column of the master.
+    label |= {
+        column.key: column.key
+        for column in program.columns
+        if column.key not in label and column.key[0] in {"n", "z", "y"} and column.lower < column.upper
+    }
+    blocks: dict[Key, Block] = defaultdict(Block)
+    for column in program.columns:
+        if column.key in label:
+            blocks[label[column.key]].columns.append(column)
+    for row in local:
+        if row.terms:
+            blocks[label[next(iter(row.terms))]].rows.append(row)
+    tying = []
+    fixed = {c.key: c.lower for c in program.columns if c.lower == c.upper and c.key not in label}
+    for row in others:
+        owners = {label.get(key) for key in row.terms}
+        owner = next(iter(owners)) if len(owners) == 1 else None
+        if owner is not None:
+            blocks[owner].rows.append(row)
+        elif row.terms:
+            tying.append(fold(row, fixed))
+    rest = [column for column in program.columns if column.key not in label]
+    return Shape(
+        blocks=tuple(blocks.values()),
+        master=tuple(column for column in rest if column.lower < column.upper),
+        tying=tuple(tying),
+        fixed=tuple(column for column in rest if column.lower == column.upper),
+    )
+
+
+def _is_local(row: Row) -> bool:
+    return row.family in _LOCAL or (row.family == "change" and len(row.key) > 1)
+
+
+def _root(parent: dict[Key, Key], key: Key) -> Key:
+    while parent[key] != key:
+        parent[key] = parent[parent[key]]
+        key = parent[key]
+    return key
+
+
+def _join(parent: dict[Key, Key], keys: Iterable[Key]) -> None:
+    first: Key | None = None
+    for key in keys:
+        parent.setdefault(key, key)
+        root = _root(parent, key)
+        if first is None:
+            first = root
+        elif root != first:
+            parent[root] = first

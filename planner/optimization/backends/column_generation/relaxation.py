@@ -1,0 +1,95 @@
+"""Column generation on the linear master: smoothed prices, a valid Lagrangian bound at every turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.optimization.backends.column_generation.master import Master, MasterAnswer
+from planner.optimization.backends.column_generation.pricing import CoveringPricer, Priced, ProgramPricer
+
+__all__ = ["Relaxation", "Relaxed"]
+
+Floats = NDArray[np.float64]
+
+_SMOOTHING: Final = 0.6
+"""Weight of the best prices so far in the prices that blocks see (Wentges 1997)."""
+
+_PRICING_GAP: Final = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """The state of the relaxation when it stopped.
+
+    Attributes:
+        answer: the last linear program.
+        bound: proven lower bound on the goal.
+        prices: the prices that proved it.
+        impossible: a block has no pattern at all.
+    """
+
+    answer: MasterAnswer | None
+    bound: float
+    prices: Floats
+    impossible: bool = False
+
+
+class Relaxation:
+    """Prices blocks and grows a master until value and bound meet."""
+
+    def __init__(self, master: Master, covering: CoveringPricer, programs: Sequence[ProgramPricer]) -> None:
+        self.master = master
+        self._covering = covering
+        self._programs = tuple(programs)
+        self.center = np.zeros(len(master.rows))
+        self.bound = -np.inf
+
+    def ask_blocks(self, prices: Floats) -> list[Priced]:
+        """The blocks' answers at these prices."""
+        return [
+            self._covering.price(prices, gap=_PRICING_GAP),
+            *(program.price(prices, gap=_PRICING_GAP) for program in self._programs),
+        ]
+
+    def value_at(self, prices: Floats, priced: Sequence[Priced]) -> float:
+        """The Lagrangian value of prices: no plan has a smaller goal."""
+        blocks = sum(answer.bound for answer in priced)
+        return blocks + self.master.column_bound(prices) + self.master.side_value(prices)
+
+    def run(
+        self, *, gap: float, keep_going: Callable[[], bool], report: Callable[[float, float], None]
+    ) -> Relaxed:
+        """Generate columns until the gap between the linear program and the bound is small."""
+        answer: MasterAnswer | None = None
+        smoothing = 0.0
+        priced = self.ask_blocks(self.center)
+        if any(one.impossible for one in priced):
+            return Relaxed(answer, np.inf, self.center, impossible=True)
+        self.bound = self.value_at(self.center, priced)
+        self.master.add([pattern for one in priced if one.batch for pattern in one.batch.all()])
+        while keep_going():
+            answer = self.master.solve()
+            prices = self.master.clip(smoothing * self.center + (1 - smoothing) * answer.prices)
+            priced = self.ask_blocks(prices)
+            value = self.value_at(prices, priced)
+            if value > self.bound:
+                self.bound, self.center = value, prices
+            report(answer.value, self.bound)
+            if answer.value - self.bound <= gap * abs(answer.value) + 1e-9:
+                break
+            new = [
+                pattern
+                for one in priced
+                if one.batch
+                for pattern in one.batch.cheaper_than(answer.prices, answer.worth)
+            ]
+            if not new and smoothing == 0.0:
+                break
+            smoothing = _SMOOTHING if new else 0.0
+            self.master.add(new)
+        return Relaxed(answer, self.bound, self.center)
