@@ -32,7 +32,7 @@ def canonical_counts(problem: Problem, counts: Mapping[CandidateId, int]) -> dic
     """
     groups: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in problem.candidates:
-        groups[_anonymous(candidate)].append(candidate)
+        groups[_anonymous(problem, candidate)].append(candidate)
     tied = {incumbent.candidate for incumbent in problem.incumbents}
     canonical = dict(counts)
     for group in groups.values():
@@ -44,11 +44,13 @@ def canonical_counts(problem: Problem, counts: Mapping[CandidateId, int]) -> dic
     return {key: canonical[key] for key in sorted(canonical) if canonical[key]}
 
 
-def _anonymous(candidate: Candidate) -> str:
+def _anonymous(problem: Problem, candidate: Candidate) -> str:
     """What a candidate is but for its names; routed by length, shares would have to be swapped too."""
     if candidate.by_bucket:
         return candidate.id
-    return candidate.model_copy(update={"id": "", "variant": "", "source": ""}).model_dump_json()
+    bounded = {bounds.variant for bounds in problem.demand[candidate.service].variants}
+    nameless = {"id": "", "source": ""} | ({} if candidate.variant in bounded else {"variant": ""})
+    return candidate.model_copy(update=nameless).model_dump_json()
 
 
 def nodes_added(index: Index, values: Values) -> dict[PoolId, int]:
