@@ -86,6 +86,9 @@ class BindingRow(Value):
     used: float
     limit: float
     unit: str
+    facts: dict[str, Fact] = Field(
+        {}, description="what else tells why, e.g. free_gpus; the unit is in the name"
+    )
 
 
 class Conflict(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from models.explanation import BindingRow, Explanation
+from models.explanation import BindingRow, Explanation, Fact
 from models.ids import CandidateId, Name, PoolId, ServiceId
 from models.problem import Problem
 from models.solution import Solution
@@ -35,6 +35,9 @@ class RowUse(Value):
     step: float = Field(
         description="the smallest amount that one more replica would use; slack below it means the row binds"
     )
+    facts: dict[str, Fact] = Field(
+        {}, description="what else tells why, e.g. free_gpus; the unit is in the name"
+    )
 
     @property
     def slack(self) -> float:
@@ -48,7 +51,14 @@ class RowUse(Value):
 
     def as_binding(self) -> BindingRow:
         """This use as a part of an explanation."""
-        return BindingRow(family=self.family, key=self.key, used=self.used, limit=self.limit, unit=self.unit)
+        return BindingRow(
+            family=self.family,
+            key=self.key,
+            used=self.used,
+            limit=self.limit,
+            unit=self.unit,
+            facts=self.facts,
+        )
 
 
 class CandidateFigures(Value):

@@ -78,7 +78,7 @@ def assess(problem: Problem, solution: Solution) -> Assessment:
         nodes_added=dict(sorted(index.nodes_added.items())),
         services=services,
         candidates=figures,
-        rows=tuple(use for row in rows if (use := row.use()) is not None),
+        rows=(*(use for row in rows if (use := row.use()) is not None), *(seating.uses() if rows else ())),
         overloads_when_equalized=overloads(figures),
     )
 

@@ -10,6 +10,7 @@ from models.report import CandidateFigures
 from models.workload import Routing, ServiceKind
 from planner.referee.by_length import replicas_busy
 from planner.referee.index import Index, paths_of
+from planner.referee.money_power import cost_of
 from planner.referee.tolerance import RELATIVE_TOLERANCE, exact
 
 __all__ = ["candidate_figures", "overloads"]
@@ -82,7 +83,7 @@ def _figures(
     return CandidateFigures(
         candidate=candidate.id,
         replicas=n,
-        cost=float(exact(candidate.cost) * n),
+        cost=float(cost_of(index, candidate)),
         power_w=None if candidate.power_w is None else float(exact(candidate.power_w) * n),
         load_rps=load[0],
         utilization=load[1],

@@ -24,8 +24,8 @@ SECONDS_PER_HOUR: Final = 3600
 def service_figures(index: Index, demand: Demand, candidates: Sequence[CandidateFigures]) -> ServiceFigures:
     """Figures of a service from its shares and its candidates' figures.
 
-    Cost and power are those of its own replicas: what a guest borrows is paid by the host, added nodes and starts by
-    no service.
+    Cost and power are those of its own replicas, with their part of the nodes that are added: what a guest borrows is
+    paid by the host, starts by no service.
     """
     parts = _parts(index, demand)
     served = sum((rps * share for rps, share, _ in parts), ZERO)

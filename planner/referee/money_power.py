@@ -13,7 +13,7 @@ from planner.referee.physical import gpus_used
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
 
-__all__ = ["power", "power_of", "running_cost", "spend", "switching_cost"]
+__all__ = ["cost_of", "power", "power_of", "running_cost", "spend", "switching_cost"]
 
 ZERO = Fraction(0)
 
@@ -26,6 +26,19 @@ def running_cost(index: Index) -> Fraction:
     return replicas + sum(
         (exact(growth.usd_per_node_h) * m for growth, m in added if growth is not None), ZERO
     )
+
+
+def cost_of(index: Index, candidate: Candidate) -> Fraction:
+    """π_c·n_c and a part of what the nodes added to its pool cost: the part of the GPUs in use there that it uses.
+
+    Over all candidates this sums to the running cost, unless nodes are added where nothing runs.
+    """
+    n, pool = index.count(candidate), index.problem.pool[candidate.pool]
+    nodes = index.nodes_added.get(pool.id, 0)
+    own = exact(candidate.cost) * n
+    if pool.growth is None or not nodes or not n:
+        return own
+    return own + exact(pool.growth.usd_per_node_h) * nodes * candidate.gpus * n / gpus_used(index, pool)
 
 
 def switching_cost(index: Index) -> Fraction:

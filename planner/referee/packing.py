@@ -20,7 +20,7 @@ from planner.referee.bays import Bay, Seat, bays_of, seats_of, total
 from planner.referee.index import is_unlimited
 from planner.referee.patterns import Arrangement, Question, arrange, fewest_moves
 
-__all__ = ["Unplaced", "pack"]
+__all__ = ["Unplaced", "pack", "pack_pool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,29 @@ def pack(
         wanted = tuple(by_pool.get(pool.id, ()))
         if not wanted or is_unlimited(problem, pool.id):
             continue
-        bays = bays_of(pool, (nodes_added or {}).get(pool.id, 0))
-        own_seats = {c.id: seats[c.id] for c, _ in wanted if c.id in seats}
-        answer = _PoolPacking(pool, bays, wanted, own_seats).pack(problem.incumbents_rule)
+        answer = _pack_pool(problem, (pool, wanted, (nodes_added or {}).get(pool.id, 0)), seats)
         if isinstance(answer, Unplaced):
             return answer
         found += _placements(answer)
     return tuple(sorted(found, key=lambda placement: (placement.candidate, placement.node)))
+
+
+def pack_pool(
+    problem: Problem, pool: PoolState, wanted: tuple[tuple[Candidate, int], ...], nodes_added: int
+) -> Arrangement | Unplaced:
+    """Place so many replicas of candidates in one pool, keeping incumbents by the problem's rule."""
+    return _pack_pool(problem, (pool, wanted, nodes_added), seats_of(problem))
+
+
+def _pack_pool(
+    problem: Problem,
+    asked: tuple[PoolState, tuple[tuple[Candidate, int], ...], int],
+    seats: Mapping[CandidateId, tuple[Seat, ...]],
+) -> Arrangement | Unplaced:
+    pool, wanted, nodes_added = asked
+    own_seats = {c.id: seats[c.id] for c, _ in wanted if c.id in seats}
+    bays = bays_of(pool, nodes_added)
+    return _PoolPacking(pool, bays, wanted, own_seats).pack(problem.incumbents_rule)
 
 
 def _placements(arrangement: Arrangement) -> Iterable[Placement]:

@@ -15,7 +15,7 @@ from planner.referee.index import Index, is_unlimited
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
 
-__all__ = ["bounds", "gpus", "gpus_used", "nodes", "quota", "ratio", "safe_scale_in"]
+__all__ = ["bounds", "gpus", "gpus_used", "may_grow", "nodes", "quota", "ratio", "safe_scale_in"]
 
 
 def gpus_used(index: Index, pool: PoolState) -> int:
@@ -42,8 +42,21 @@ def gpus(index: Index) -> Iterator[Row]:
             allowed=Fraction(usable + kept + grown),
             unit="GPU",
             say=f"Pool {pool.id} has {{allowed}} GPUs that we can use and the plan takes {{found}}.",
-            step=Fraction(smallest.get(pool.id, 0)),
+            step=None if may_grow(index, pool) else Fraction(smallest.get(pool.id, 0)),
         )
+
+
+def may_grow(index: Index, pool: PoolState) -> bool:
+    """Whether one more node may be added, so that the GPUs that are there limit nothing."""
+    most = _most_nodes(index, pool)
+    return most is None or index.nodes_added.get(pool.id, 0) < most
+
+
+def _most_nodes(index: Index, pool: PoolState) -> int | None:
+    """Nodes that may be added; None: as many as are asked for."""
+    if pool.growth is None:
+        return 0
+    return None if index.problem.mode is Mode.UNCONSTRAINED else pool.growth.max_nodes
 
 
 def _smallest_replica(index: Index) -> dict[str, int]:
@@ -78,10 +91,7 @@ def _kept_on_closed_nodes(
 def nodes(index: Index) -> Iterator[Row]:
     """0 ≤ m_p ≤ max_p; a pool without growth gets none; no maximum in unconstrained mode."""
     for pool in index.problem.pools:
-        added = index.nodes_added.get(pool.id, 0)
-        most = pool.growth.max_nodes if pool.growth is not None else 0
-        if pool.growth is not None and index.problem.mode is Mode.UNCONSTRAINED:
-            most = None
+        added, most = index.nodes_added.get(pool.id, 0), _most_nodes(index, pool)
         if most is not None and (added or pool.growth is not None):
             yield Row(
                 family="nodes",
@@ -171,7 +181,7 @@ def safe_scale_in(index: Index) -> Iterator[Row]:
 
 
 def ratio(index: Index) -> Iterator[Row]:
-    """min·Σ_{decode} n ≤ Σ_{prefill} n ≤ max·Σ_{decode} n."""
+    """min·Σ_{decode} n ≤ Σ_{prefill} n ≤ max·Σ_{decode} n; without decode replicas there is no use to tell of."""
     for demand in index.problem.demands:
         if demand.ratio is None:
             continue
@@ -179,16 +189,15 @@ def ratio(index: Index) -> Iterator[Row]:
             sum(index.count(c) for c in index.by_role[demand.service, role])
             for role in (Role.PREFILL, Role.DECODE)
         )
-        key, name = (
-            (demand.service,),
-            f"Service {demand.service} has {{found}} prefill replicas for {decode} of decode",
-        )
-        if demand.ratio.min is not None:
-            floor = exact(demand.ratio.min) * decode
+        name = f"Service {demand.service} has {{found}} prefill replicas for {decode} of decode"
+        low, high = demand.ratio.min, demand.ratio.max
+        if low is not None:
             say = f"{name} and needs at least {{allowed}}."
-            yield Row("ratio", key, Fraction(prefill), floor, "replica", say, least=True)
-        if demand.ratio.max is not None:
-            ceiling = exact(demand.ratio.max) * decode
-            yield Row(
-                "ratio", key, Fraction(prefill), ceiling, "replica", f"{name} and may have {{allowed}}."
-            )
+            floor = exact(low) * decode
+            key, step = (demand.service, "min"), Fraction(1) if decode else None
+            yield Row("ratio", key, Fraction(prefill), floor, "replica", say, least=True, step=step)
+        if high is not None:
+            say = f"{name} and may have {{allowed}}."
+            ceiling = exact(high) * decode
+            key, step = (demand.service, "max"), Fraction(1) if decode else None
+            yield Row("ratio", key, Fraction(prefill), ceiling, "replica", say, step=step)

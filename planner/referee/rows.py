@@ -59,14 +59,15 @@ class Row:
         )
 
     def use(self) -> RowUse | None:
-        """This row as the use of a limit; None where it is none that candidates share."""
+        """This row as the use of a limit (of a floor: what is owed of what is there); None where candidates share none."""
         if self.step is None:
             return None
+        used, limit = (self.allowed, self.found) if self.least else (self.found, self.allowed)
         return RowUse(
             family=self.family,
             key=self.key,
-            used=float(self.found),
-            limit=float(self.allowed),
+            used=float(used),
+            limit=float(limit),
             unit=self.unit,
             step=float(self.step),
         )

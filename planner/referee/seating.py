@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from models.ids import CandidateId, NodeId
-from models.report import Violation
+from models.report import RowUse, Violation
 from models.scenario import Incumbents
 from models.solution import Placement
 from planner.referee.bays import Bay, bays_of, kept_replicas, seats_of, total
 from planner.referee.index import Index, is_count, is_unlimited
 from planner.referee.packing import Unplaced, pack
+from planner.referee.side_by_side import room_on_nodes
 
 __all__ = ["Seating"]
 
@@ -59,6 +60,11 @@ class Seating:
             if not is_unlimited(self.index.problem, seats[0].candidate.pool):
                 stay = min(self.index.counts.get(candidate, 0), total(seats))
                 yield candidate, stay, min(stay, kept_replicas(seats, self._pods.get(candidate, Counter())))
+
+    def uses(self) -> Iterator[RowUse]:
+        """Use of the room on single nodes; nothing where pods do not fit."""
+        if self._claimed or not isinstance(self._packed, Unplaced):
+            yield from room_on_nodes(self.index, self._pods)
 
     def placement(self) -> Iterator[Violation]:
         """Every pod has its GPUs on one node that may hold it, in the fabric domain of its candidate."""

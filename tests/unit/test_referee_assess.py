@@ -8,7 +8,8 @@ import pytest
 
 from models.problem import CostUnit, Problem
 from models.report import Assessment
-from models.scenario import Objective, PowerBasis
+from models.scenario import Mode, Objective, PowerBasis
+from models.variant import Role
 from planner.referee import assess
 from tests.builders import (
     a_bucket,
@@ -38,8 +39,24 @@ def test_cost_is_that_of_replicas_nodes_and_starts() -> None:
     answer = figures(problem, {SMALL: 3}, nodes_added={"east": 1})
     assert answer.switching_cost == 2.0
     assert answer.cost == 0.3 + 5.0 + 2.0
-    assert answer.services[0].cost == 0.3
+    assert answer.services[0].cost == 0.3 + 5.0
     assert answer.nodes_added == {"east": 1}
+
+
+def test_who_uses_the_gpus_of_a_pool_pays_for_its_nodes() -> None:
+    growth = {"gpus_per_node": 8, "usd_per_node_h": 24.0}
+    problem = a_problem(
+        [a_demand(), a_demand("mail")],
+        [a_candidate(cost=0.0, gpus_per_pod=2), a_candidate("mail", cost=0.5), a_candidate(pool="west")],
+        [a_pool(nodes=0, growth=growth), a_pool("west")],
+    )
+    answer = figures(problem, {SMALL: 3, "mail/small@east": 2, "chat/small@west": 7}, nodes_added={"east": 1})
+    assert {one.candidate: one.cost for one in answer.candidates} == {
+        SMALL: 18.0,
+        "mail/small@east": 6.0 + 1.0,
+        "chat/small@west": 7.0,
+    }
+    assert sum(one.cost for one in answer.services) == answer.cost - answer.switching_cost
 
 
 def test_stopping_replicas_costs_nothing() -> None:
@@ -167,3 +184,36 @@ def test_rows_tell_load_and_capacity() -> None:
     assert (rate.used, rate.limit, rate.step, rate.unit, rate.binds) == (10.0, 11.0, 1.0, "req/s", False)
     gpus = rows["gpus", ("east",)]
     assert (gpus.used, gpus.limit, gpus.step, gpus.slack) == (5.0, 16.0, 1.0, 11.0)
+
+
+@pytest.mark.parametrize(
+    ("growth", "mode", "limited"),
+    [
+        (None, Mode.CONSTRAINED, True),
+        ({"gpus_per_node": 8, "max_nodes": 1}, Mode.CONSTRAINED, True),
+        ({"gpus_per_node": 8, "max_nodes": 2}, Mode.CONSTRAINED, False),
+        ({"gpus_per_node": 8}, Mode.CONSTRAINED, False),
+        ({"gpus_per_node": 8, "max_nodes": 1}, Mode.UNCONSTRAINED, False),
+    ],
+)
+def test_gpus_are_no_limit_where_another_node_may_come(
+    growth: dict[str, int] | None, mode: Mode, limited: bool
+) -> None:
+    problem = a_problem(pools=[a_pool(growth=growth)], mode=mode)
+    added = {"nodes_added": {"east": 1}} if growth is not None else {}
+    assert ("gpus" in {row.family for row in figures(problem, {SMALL: 10}, **added).rows}) is limited
+
+
+@pytest.mark.parametrize(
+    ("prefill", "decode", "binding"),
+    [(3, 3, {"min"}), (4, 3, set()), (6, 3, {"max"}), (5, 3, set()), (0, 0, set())],
+)
+def test_a_ratio_binds_where_a_replica_of_prefill_more_or_less_breaks_it(
+    prefill: int, decode: int, binding: set[str]
+) -> None:
+    problem = a_problem(
+        [a_demand(ratio={"min": 0.75, "max": 2.0})],
+        [a_candidate(variant="p", role=Role.PREFILL), a_candidate(variant="d", role=Role.DECODE)],
+    )
+    answer = assess(problem, a_solution(problem, {"chat/p@east": prefill, "chat/d@east": decode}, served=()))
+    assert {row.key[1] for row in answer.rows if row.family == "ratio" and row.binds} == binding

@@ -253,8 +253,8 @@ def test_starts_are_not_spend() -> None:
         (2, 2, []),
         (3, 2, []),
         (0, 0, []),
-        (1, 3, [("ratio", ("chat",), 1, 1.5, "replica")]),
-        (4, 2, [("ratio", ("chat",), 4, 3, "replica")]),
+        (1, 3, [("ratio", ("chat", "min"), 1, 1.5, "replica")]),
+        (4, 2, [("ratio", ("chat", "max"), 4, 3, "replica")]),
     ],
 )
 def test_ratio_of_prefill_to_decode(prefill: int, decode: int, expected: list[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from models.explanation import BindingRow, Fact, Reason, Rejection
 from models.problem import Candidate, Problem
@@ -18,24 +19,43 @@ def passed_over(problem: Problem, solution: Solution, binding: Sequence[BindingR
         used = [c for c in group if solution.count(c.id)]
         for candidate in group:
             if not solution.count(candidate.id):
-                yield _reason(problem, candidate, [c for c in used if c.role is candidate.role], binding)
+                rivals = [c for c in used if c.role is candidate.role]
+                yield _Question(problem, solution, binding).reason(candidate, rivals)
 
 
-def _reason(
-    problem: Problem, candidate: Candidate, used: Sequence[Candidate], binding: Sequence[BindingRow]
-) -> Rejection:
-    own = _per_rps(candidate)
-    rival = min(used, key=_per_rps, default=None)
-    facts: dict[str, Fact] = {"cost_per_rps": own}
-    if rival is not None and _per_rps(rival) <= own:
-        facts |= {"instead": rival.id, "instead_cost_per_rps": _per_rps(rival)}
-        return _rejection(candidate, Reason.DEARER, facts)
-    limit = next((row for row in binding if _touches(problem, candidate, row)), None)
-    if limit is not None:
-        facts |= {"family": limit.family, "limit": " / ".join(limit.key)}
-        return _rejection(candidate, Reason.LIMIT_BINDS, facts)
-    # Neither: whole replicas, headroom or a later level of the objective tipped the balance.
-    return _rejection(candidate, Reason.NOT_NEEDED, facts)
+@dataclass(frozen=True, slots=True)
+class _Question:
+    problem: Problem
+    solution: Solution
+    binding: Sequence[BindingRow]
+
+    def reason(self, candidate: Candidate, used: Sequence[Candidate]) -> Rejection:
+        """Why a candidate is not among those in use of its service and role."""
+        own = self._per_rps(candidate)
+        rival = min(used, key=self._per_rps, default=None)
+        facts: dict[str, Fact] = {"cost_per_rps": own}
+        if rival is not None and self._per_rps(rival) <= own:
+            facts |= {"instead": rival.id, "instead_cost_per_rps": self._per_rps(rival)}
+            return _rejection(candidate, Reason.DEARER, facts)
+        limit = next((row for row in self.binding if _touches(self.problem, candidate, row)), None)
+        if limit is not None:
+            facts |= {"family": limit.family, "limit": " / ".join(limit.key)}
+            return _rejection(candidate, Reason.LIMIT_BINDS, facts)
+        # Neither: whole replicas, headroom or a later level of the objective tipped the balance.
+        return _rejection(candidate, Reason.NOT_NEEDED, facts)
+
+    def _per_rps(self, candidate: Candidate) -> float:
+        """Cost of one req/s at the rated capacity, to four digits, with its part of nodes that are paid for."""
+        cost = candidate.cost + self._node_cost(candidate)
+        return float(f"{cost / candidate.rated_rps:.4g}")
+
+    def _node_cost(self, candidate: Candidate) -> float:
+        """What the GPUs of one replica cost as part of an added node; 0 where nodes of the pool's own are enough."""
+        pool = self.problem.pool[candidate.pool]
+        grows = self.solution.nodes_added.get(pool.id, 0) > 0 or not pool.nodes
+        if pool.growth is None or not grows:
+            return 0.0
+        return pool.growth.usd_per_node_h / pool.growth.gpus_per_node * candidate.gpus
 
 
 def _rejection(candidate: Candidate, reason: Reason, facts: dict[str, Fact]) -> Rejection:
@@ -44,16 +64,12 @@ def _rejection(candidate: Candidate, reason: Reason, facts: dict[str, Fact]) -> 
     )
 
 
-def _per_rps(candidate: Candidate) -> float:
-    """Cost of one req/s at the rated capacity, to four digits."""
-    return float(f"{candidate.cost / candidate.rated_rps:.4g}")
-
-
 def _touches(problem: Problem, candidate: Candidate, row: BindingRow) -> bool:
     """Whether one more replica of the candidate would use a limit."""
     match row.family:
-        case "gpus" | "placement" | "nodes":
-            return row.key[0] == candidate.pool
+        case "gpus" | "nodes" | "placement":
+            smallest = int(row.key[1]) if row.family == "placement" else 0
+            return row.key[0] == candidate.pool and candidate.gpus_per_pod >= smallest
         case "quota":
             quota = next((q for q in problem.quotas if q.id == row.key[0]), None)
             return quota is not None and quota.accelerator in (None, candidate.accelerator)
