@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from models.explanation import Explanation
 from models.ids import Name
 from models.problem import Problem
-from models.report import Comparison, Report
+from models.report import Comparison, Report, Violation
 from models.scenario import Scenario
 from models.solution import Solution, Status
 from planner.clock import Clock, SystemClock
@@ -30,6 +30,7 @@ __all__ = [
     "plan_scenario",
     "sized",
     "solve_with",
+    "unkept_promises",
 ]
 
 HEURISTICS: Final = ("greedy", "cost-aware", "fair-share", "rescale")
@@ -37,6 +38,14 @@ HEURISTICS: Final = ("greedy", "cost-aware", "fair-share", "rescale")
 
 NOW: Final = "now"
 """Name of the comparison that is the fleet as it runs."""
+
+_ANSWER: Final = 0.8
+"""Share of the time that the answer may take; the rest is for what an infeasible problem needs beside it."""
+
+_MOMENT_S: Final = 1e-3
+
+_BEST_EFFORT: Final = 0.7
+"""Share of the time left that the best plan under scarcity may take; the rest is for the explanation."""
 
 PHASES: Final = ("size", "formulate", "solve", "check", "explain")
 
@@ -55,7 +64,8 @@ def plan_scenario(
     Args:
         scenario: what the user states.
         solver: name of a solver.
-        options: time limit, gap, threads; None: the defaults.
+        options: time limit, gap, threads; None: the defaults. The time limit is for all that is solved: the answer
+            (at most 80 % of it), and where that is infeasible the best plan under scarcity and the explanation.
         progress: told what the solver finds on its way.
         clock: measures the phases.
         allow_unserved: demand is an objective for every service, not a promise.
@@ -67,7 +77,7 @@ def plan_scenario(
     watch = _Watch(clock or SystemClock())
     with watch.phase("size"):
         problem = sized(scenario, allow_unserved=allow_unserved)
-    return _report(problem, solver, _Run(options or SolveOptions(), progress, watch))
+    return _report(problem, solver, _run(options, progress, watch))
 
 
 def plan_problem(
@@ -79,7 +89,7 @@ def plan_problem(
     clock: Clock | None = None,
 ) -> Report:
     """As :func:`plan_scenario`, for a problem that is sized already."""
-    return _report(problem, solver, _Run(options or SolveOptions(), progress, _Watch(clock or SystemClock())))
+    return _report(problem, solver, _run(options, progress, _Watch(clock or SystemClock())))
 
 
 def known_catalog(profiles: Iterable[str] = ()) -> Catalog:
@@ -111,6 +121,19 @@ def judge(problem: Problem, name: str, solution: Solution) -> Comparison:
 
     assessment = assess(problem, solution) if solution.has_plan else None
     return Comparison(name=name, solution=solution, assessment=assessment)
+
+
+def unkept_promises(report: Report) -> tuple[Violation, ...]:
+    """Promises to serve all demand that the answer does not keep; nothing where there is no plan.
+
+    Only a heuristic's plan has any: missing demand is what its answer amounts to, not a limit that it breaks.
+    """
+    from planner.referee import check
+
+    if report.answer.name not in HEURISTICS:
+        return ()
+    broken = check(report.problem, report.answer.solution)
+    return tuple(violation for violation in broken if violation.family == "demand")
 
 
 def solve_with(
@@ -152,39 +175,53 @@ class _Watch:
             self.seconds[name] += self.clock.monotonic_s() - start_s
 
 
+def _run(options: SolveOptions | None, progress: Progress, watch: _Watch) -> _Run:
+    options = options or SolveOptions()
+    return _Run(options, progress, watch, watch.clock.monotonic_s() + options.time_limit_s)
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """How one report is made."""
+    """How one report is made, and until when."""
 
     options: SolveOptions
     progress: Progress
     watch: _Watch
+    deadline_s: float
 
-    def answer(self, problem: Problem, solver: str) -> Comparison:
-        """Solve and judge, with the time of both."""
+    def seconds_left(self) -> float:
+        """Time that is left for solving; a moment where none is, since every solver wants some."""
+        return max(_MOMENT_S, self.deadline_s - self.watch.clock.monotonic_s())
+
+    def answer(self, problem: Problem, solver: str, *, part: float) -> Comparison:
+        """Solve in this part of the time left and judge, with the time of both."""
         from planner.optimization import solve
 
-        result = solve(problem, solver=solver, options=self.options, progress=self.progress)
+        options = replace(self.options, time_limit_s=self.seconds_left() * part)
+        result = solve(problem, solver=solver, options=options, progress=self.progress)
         self.watch.seconds["formulate"] += result.formulate_s
         self.watch.seconds["solve"] += result.solve_s
         with self.watch.phase("check"):
-            comparison = judge(problem, solver, result.solution)
+            # A heuristic was never told of promises: what it leaves unserved is a figure, not a broken limit.
+            judged = problem.but(allow_unserved=True) if solver in HEURISTICS else problem
+            comparison = judge(judged, solver, result.solution)
         if solver not in HEURISTICS and comparison.assessment is not None:
             _trust(solver, [violation.text for violation in comparison.assessment.violations])
         return comparison
 
 
 def _report(problem: Problem, solver: str, run: _Run) -> Report:
-    answer = run.answer(problem, solver)
+    answer = run.answer(problem, solver, part=_ANSWER)
     scarce = problem.but(allow_unserved=True)
     infeasible = answer.solution.status is Status.INFEASIBLE
     # A heuristic that finds no plan has not shown that there is none; scarcity is for the proof alone.
-    best_effort = run.answer(scarce, solver) if infeasible and solver not in HEURISTICS else None
+    again = infeasible and solver not in HEURISTICS
+    best_effort = run.answer(scarce, solver, part=_BEST_EFFORT) if again else None
     with run.watch.phase("explain"):
         beside = _beside(scarce if infeasible else problem, solver, run.options)
-        explanation = _explained(problem, answer, run.options)
+        explanation = _explained(problem, answer, run.seconds_left())
         if best_effort is not None and best_effort.assessment is not None:
-            shown = _explained(scarce, best_effort, run.options)
+            shown = _explained(scarce, best_effort, run.seconds_left())
             explanation = explanation.but(binding=shown.binding, rejected=shown.rejected)
     return Report(
         problem=problem,
@@ -197,19 +234,25 @@ def _report(problem: Problem, solver: str, run: _Run) -> Report:
 
 
 def _beside(problem: Problem, solver: str, options: SolveOptions) -> tuple[Comparison, ...]:
-    """Every heuristic that is installed and was not asked for itself, and the fleet as it runs."""
+    """Every heuristic that is installed and was not asked for itself, and the fleet as it runs.
+
+    They promise nothing: what they leave unserved is a figure of theirs, and rules that they break are real limits.
+    """
     from planner.optimization import SOLVERS, solve
-    from planner.referee import state_of
+    from planner.referee import WHILE_NOTHING_FAILS, state_of
 
     names = [name for name in HEURISTICS if name in SOLVERS.names() and name != solver]
-    found = [judge(problem, name, solve(problem, solver=name, options=options).solution) for name in names]
-    return (*found, judge(problem, NOW, state_of(problem)))
+    found = [solve(problem, solver=name, options=options).solution for name in names]
+    now = state_of(problem, families=WHILE_NOTHING_FAILS)
+    judged = problem.but(allow_unserved=True)
+    named = zip((*names, NOW), (*found, now), strict=True)
+    return tuple(judge(judged, name, solution) for name, solution in named)
 
 
-def _explained(problem: Problem, comparison: Comparison, options: SolveOptions) -> Explanation:
+def _explained(problem: Problem, comparison: Comparison, time_limit_s: float) -> Explanation:
     from planner.optimization import explain
 
-    return explain(problem, comparison.solution, comparison.assessment, time_limit_s=options.time_limit_s)
+    return explain(problem, comparison.solution, comparison.assessment, time_limit_s=time_limit_s)
 
 
 def _trust(solver: str, broken: list[str]) -> None:

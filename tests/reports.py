@@ -8,7 +8,7 @@ from models.explanation import BindingRow, Conflict, Explanation, Reason, Reject
 from models.problem import CostUnit, Problem
 from models.report import Assessment, CandidateFigures, Comparison, Report, ServiceFigures, Violation
 from models.solution import Level, Proof, Solution, Status
-from tests.builders import a_candidate, a_demand, a_pool, a_problem, a_solution
+from tests.builders import a_candidate, a_demand, a_pool, a_problem, a_solution, fully_served
 
 __all__ = [
     "a_comparison",
@@ -88,6 +88,15 @@ def an_optimal_report() -> Report:
     binding = (
         BindingRow(family="gpus", key=("eu-west",), used=40, limit=40, unit="GPU"),
         BindingRow(family="power", key=("hall-1",), used=32_400.0, limit=32_500.0, unit="W"),
+        BindingRow(family="rate", key=("chat", "aggregated", "both"), used=25.0, limit=26.5, unit="req/s"),
+        BindingRow(
+            family="placement",
+            key=("us-east", "4"),
+            used=2,
+            limit=2,
+            unit="pods of 4 GPUs",
+            facts={"free_gpus": 9},
+        ),
     )
     rejected = (
         Rejection(service="chat", variant="llama-70b-l4", pool="us-east", reason=Reason.WEIGHTS_DO_NOT_FIT,
@@ -161,9 +170,14 @@ def a_timed_out_report() -> Report:
 
 
 def a_heuristic_report() -> Report:
-    """Greedy asked for by name, with a rule it breaks."""
+    """Greedy asked for by name, with a rule it breaks and a promise that it does not keep."""
     problem = two_services()
-    return Report(problem=problem, answer=_greedy(problem), beside=_beside(problem)[1:], seconds=SECONDS)
+    answer = _greedy(problem)
+    chat, summaries = fully_served(problem)
+    short = answer.solution.but(served=(chat.but(share=0.9), summaries))
+    return Report(
+        problem=problem, answer=answer.but(solution=short), beside=_beside(problem)[1:], seconds=SECONDS
+    )
 
 
 def a_relative_report() -> Report:

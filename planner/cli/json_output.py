@@ -12,6 +12,7 @@ from models.report import Assessment, CandidateFigures, Comparison, Report, Serv
 from models.scenario import ObjectiveLevel
 from models.solution import Level, Solution
 from models.value import Value
+from planner.planning import unkept_promises
 
 __all__ = ["as_json", "explanation_object", "report_object", "violation_object"]
 
@@ -30,7 +31,9 @@ def report_object(report: Report) -> Object:
     )
     if report.best_effort is not None:
         document["best_effort"] = _answer(report.problem, report.best_effort)
+    unkept = dict.fromkeys(violation.key[0] for violation in unkept_promises(report))
     return document | {
+        "unkept_promises": [*unkept],
         "beside": {each.name: _beside(report.problem, each) for each in report.beside},
         "explanation": explanation_object(report.explanation),
         "seconds": dict(report.seconds),

@@ -10,8 +10,11 @@ from planner.referee.assess import assess, check
 from planner.referee.bays import added_node
 from planner.referee.packing import Unplaced, pack
 from planner.referee.serving import Serving, best_service, state_of, state_with
+from planner.referee.traffic import BOUNDING, WHILE_NOTHING_FAILS
 
 __all__ = [
+    "BOUNDING",
+    "WHILE_NOTHING_FAILS",
     "Serving",
     "Unplaced",
     "added_node",

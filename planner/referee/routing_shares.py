@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import Final
 
@@ -29,10 +29,13 @@ _ROUNDING: Final = 5e-10
 
 
 def shares_by_length(
-    index: Index, demand: Demand, grid: int
+    index: Index, demand: Demand, grid: int, *, families: Collection[str]
 ) -> tuple[dict[ShareKey, Fraction], list[BucketShare]]:
-    """Served shares per path and bucket, rounded down to 1/grid, and each candidate's part of every bucket."""
-    program = _Shares(index, demand)
+    """Served shares per path and bucket, rounded down to 1/grid, and each candidate's part of every bucket.
+
+    Of headroom and survive only the ``families`` that are named bound a share; rates always do.
+    """
+    program = _Shares(index, demand, families)
     columns = program.solve()
     served: dict[ShareKey, Fraction] = {}
     routed: dict[tuple[CandidateId, str], float] = {}
@@ -62,7 +65,8 @@ def _scaled(
 class _Shares:
     """Columns: the smallest share, y per path and bucket, a per candidate and bucket, one routing per lost domain."""
 
-    def __init__(self, index: Index, demand: Demand) -> None:
+    def __init__(self, index: Index, demand: Demand, families: Collection[str]) -> None:
+        self.families = families
         self.index = index
         self.demand = demand
         self.paths = paths_of(index.of_service[demand.service])
@@ -86,8 +90,10 @@ class _Shares:
         for path in self.paths:
             for role in PATHS[path]:
                 self._route(path, role)
-                self._keep_headroom(path, role)
-                self._survive(path, role)
+                if "headroom" in self.families:
+                    self._keep_headroom(path, role)
+                if "survive" in self.families:
+                    self._survive(path, role)
         return self.program.maximize(aim)
 
     def _running(self, role: Role) -> Iterator[Candidate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -16,7 +16,7 @@ from planner.referee.index import Index, ShareKey, index_of, paths_of
 from planner.referee.lending import lent
 from planner.referee.routing_shares import shares_by_length
 from planner.referee.tolerance import exact
-from planner.referee.traffic import limits
+from planner.referee.traffic import BOUNDING, limits
 
 __all__ = ["Serving", "best_service", "state_of", "state_with"]
 
@@ -35,13 +35,14 @@ class Serving:
     shares: tuple[BucketShare, ...] = ()
 
 
-def state_of(problem: Problem) -> Solution:
+def state_of(problem: Problem, *, families: Collection[str] = BOUNDING) -> Solution:
     """The fleet as it runs now: what is on order (ready and pending replicas), and the most that it serves.
 
     Nothing done is thus zero changes. The status is FEASIBLE so that it can be judged like a plan; a promise that it
-    does not keep is a violation of the family ``demand``.
+    does not keep is a violation of the family ``demand``. ``families`` is that of :func:`best_service`.
     """
-    return state_with(problem, {c.id: c.on_order for c in problem.candidates if c.on_order}, solver="now")
+    running = {c.id: c.on_order for c in problem.candidates if c.on_order}
+    return state_with(problem, running, solver="now", families=families)
 
 
 def state_with(
@@ -50,9 +51,10 @@ def state_with(
     *,
     nodes_added: Mapping[PoolId, int] | None = None,
     solver: str = "state",
+    families: Collection[str] = BOUNDING,
 ) -> Solution:
-    """A solution of these counts that serves the most they carry."""
-    serving = best_service(problem, counts)
+    """A solution of these counts that serves the most they carry; ``families`` is that of :func:`best_service`."""
+    serving = best_service(problem, counts, families=families)
     return Solution(
         status=Status.FEASIBLE,
         counts=dict(counts),
@@ -65,8 +67,13 @@ def state_with(
     )
 
 
-def best_service(problem: Problem, counts: Mapping[CandidateId, int]) -> Serving:
+def best_service(
+    problem: Problem, counts: Mapping[CandidateId, int], *, families: Collection[str] = BOUNDING
+) -> Serving:
     """The largest shares that keep the rows on traffic at these counts.
+
+    Only rows of ``families`` bound a share. Without ``survive`` a fleet serves all that it carries today, and a broken
+    promise for the day of a loss is a violation of its own; with it, what would not survive is not served.
 
     Mixed routing: exact, the aggregated path first. By length: the smallest share of a bucket is made as large as it
     can be, then the load (a linear program; with token headroom and two paths on the safe side). Guests get what their
@@ -78,9 +85,9 @@ def best_service(problem: Problem, counts: Mapping[CandidateId, int]) -> Serving
     shares: list[BucketShare] = []
     for demand in problem.demands:
         if demand.routing is Routing.MIXED:
-            index.served.update(_mixed(index, demand))
+            index.served.update(_mixed(index, demand, families))
         else:
-            own, routed = shares_by_length(index, demand, GRID)
+            own, routed = shares_by_length(index, demand, GRID, families=families)
             index.served.update(own)
             shares += routed
             for one in routed:
@@ -95,12 +102,11 @@ def best_service(problem: Problem, counts: Mapping[CandidateId, int]) -> Serving
     )
 
 
-def _mixed(index: Index, demand: Demand) -> Iterator[tuple[ShareKey, Fraction]]:
+def _mixed(index: Index, demand: Demand, families: Collection[str]) -> Iterator[tuple[ShareKey, Fraction]]:
     left = ONE
     for path in paths_of(index.of_service[demand.service]):
-        bounds = (
-            limit.capacity / limit.per_share for limit in limits(index, demand, path) if limit.per_share > 0
-        )
+        bounding = limits(index, demand, path, families=families)
+        bounds = (limit.capacity / limit.per_share for limit in bounding if limit.per_share > 0)
         share = Fraction(math.floor(min(left, *bounds, ONE) * GRID), GRID)
         if share > 0:
             left -= share

@@ -6,9 +6,10 @@ same limits judge a share that is claimed and give the largest one that counts c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from models.problem import PATHS, Candidate, Demand, ServingPath
 from models.variant import Role
@@ -17,9 +18,25 @@ from planner.referee.index import Index, paths_of, rate_of
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
 
-__all__ = ["Limit", "demand", "headroom", "limits", "owes_absolute_headroom", "rate", "survive"]
+__all__ = [
+    "BOUNDING",
+    "WHILE_NOTHING_FAILS",
+    "Limit",
+    "demand",
+    "headroom",
+    "limits",
+    "owes_absolute_headroom",
+    "rate",
+    "survive",
+]
 
 ZERO = Fraction(0)
+
+BOUNDING: Final = frozenset({"rate", "headroom", "survive"})
+"""Families whose rows bound the share of a demand that counts can serve."""
+
+WHILE_NOTHING_FAILS: Final = BOUNDING - {"survive"}
+"""Those that hold for what is served now; that it is still served after a loss is a promise of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +116,18 @@ def _rows(index: Index, family: Callable[[Index, Demand, Carriers], Iterator[Lim
                     yield from (limit.row(share) for limit in family(index, one, (path, role)))
 
 
-def limits(index: Index, demand: Demand, path: ServingPath) -> Iterator[Limit]:
-    """Every limit on the share of a mixed service that its own replicas serve on a path."""
-    for role in PATHS[path]:
-        for family in (_rate_limit, _headroom_limit, _survive_limits):
-            yield from family(index, demand, (path, role))
-
-
 Carriers = tuple[ServingPath, Role]
+
+
+def limits(
+    index: Index, demand: Demand, path: ServingPath, *, families: Collection[str] = BOUNDING
+) -> Iterator[Limit]:
+    """Every limit of these families on the share of a mixed service that its own replicas serve on a path."""
+    every = {"rate": _rate_limit, "headroom": _headroom_limit, "survive": _survive_limits}
+    for role in PATHS[path]:
+        for name, family in every.items():
+            if name in families:
+                yield from family(index, demand, (path, role))
 
 
 def _key(demand: Demand, path: ServingPath, role: Role) -> tuple[str, ...]:

@@ -24,7 +24,14 @@ from planner.wording.numbers import (
     used_of,
 )
 from planner.wording.reasons import reason_sentence
-from planner.wording.statuses import headline, level_figures, level_name, seconds_sentence
+from planner.wording.statuses import (
+    headline,
+    level_figures,
+    level_name,
+    level_rows,
+    promise_sentence,
+    seconds_sentence,
+)
 
 __all__ = [
     "binding_sentence",
@@ -34,12 +41,14 @@ __all__ = [
     "headline",
     "level_figures",
     "level_name",
+    "level_rows",
     "limit_phrase",
     "money",
     "now_and_planned",
     "number",
     "number_up",
     "percent",
+    "promise_sentence",
     "quantity",
     "quantity_up",
     "reason_sentence",

@@ -56,6 +56,12 @@ def _survive(key: tuple[str, ...]) -> str:
     return f"the promise that {_of(key)} survives a loss"
 
 
+def _ratio(key: tuple[str, ...]) -> str:
+    service, *side = key or ("",)
+    bound = {"min": "least ", "max": "largest "}.get(side[0], "") if side else ""
+    return f"the {bound}ratio of prefill to decode replicas of {service}"
+
+
 _PAIR: Final = 2
 
 _OWED: Final = {"rate", "headroom", "survive"}
@@ -75,7 +81,7 @@ _PHRASES: Final[dict[str, Callable[[tuple[str, ...]], str]]] = {
     "bounds": lambda key: f"the bounds on replicas of {_of(key)}",
     "safe_scale_in": lambda key: f"the replicas of {_of(key)} that may not be taken away now",
     "survive": _survive,
-    "ratio": lambda key: f"the ratio of prefill to decode replicas of {_of(key)}",
+    "ratio": _ratio,
     "change": lambda key: f"the step limit of {_of(key)}" if key else "the limit on changes",
 }
 
@@ -94,10 +100,18 @@ def limit_phrase(family: str, key: tuple[str, ...]) -> str:
 def binding_sentence(row: BindingRow) -> str:
     """How far a limit is used, e.g. "The power cap of hall-1: 39.8 kW of 40 kW are used."."""
     phrase = limit_phrase(row.family, row.key)
-    if row.family in _OWED:
+    if row.family == "placement" and "free_gpus" in row.facts:
+        return _no_room(row)
+    if row.family in _OWED or (row.family, row.key[-1:]) == ("ratio", ("min",)):
         used, limit = quantity(row.used, row.unit), quantity(row.limit, row.unit)
         return f"{_capital(phrase)}: {used} are owed and {limit} are there."
     return f"{_capital(phrase)}: {used_of(row.used, row.limit, row.unit)} {'is' if row.used == 1 else 'are'} used."
+
+
+def _no_room(row: BindingRow) -> str:
+    pool, size = row.key
+    free = quantity(float(row.facts["free_gpus"] or 0), "GPU").replace("GPU", "free GPU")
+    return f"Pool {pool} has {free} but no node with {size} free ones: {used_of(row.used, row.limit, row.unit)} are placed."
 
 
 def conflict_sentence(conflict: Conflict) -> str:

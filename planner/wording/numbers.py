@@ -73,8 +73,8 @@ def used_of(used: float, limit: float, unit: str) -> str:
 
 
 def gpu_label(replicas: int, parallelism: str) -> str:
-    """Replicas times the layout of one: ``5 × TP8``."""
-    return f"{replicas} × {parallelism}"
+    """Replicas times the layout of one: ``5 × TP8``; a dash where there is none."""
+    return f"{replicas} × {parallelism}" if replicas else "–"
 
 
 def now_and_planned(current: int, pending: int, planned: int) -> str:
@@ -90,6 +90,8 @@ def _with_unit(value: float | None, unit: str, write: Callable[[float | None], s
         return percent(value)
     if unit.removesuffix("s") in _COUNTED:
         return f"{write(value)} {unit.removesuffix('s')}{'' if value == 1 else 's'}"
+    if value == 1 and unit.startswith("pods of "):
+        return f"1 {unit.replace('pods', 'pod', 1)}"
     if unit in _KILO and abs(value) >= _KILO_FROM:
         larger, scale = _KILO[unit]
         return f"{write(value / scale)} {larger}"

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from models.report import Assessment, Comparison
 from models.solution import Level, Status
 from planner.wording.numbers import number, percent, quantity
 
-__all__ = ["headline", "level_figures", "level_name", "seconds_sentence"]
+__all__ = ["headline", "level_figures", "level_name", "level_rows", "promise_sentence", "seconds_sentence"]
 
+LevelRow = tuple[str, str, str, str]
+"""Name, value, proven bound, gap."""
+
+
+_UNSERVED: Final = "unserved"
+_NAMED: Final = 8
 
 _NO_PLAN: Final = {
     Status.INFEASIBLE: "No plan keeps every promise.",
@@ -44,6 +51,41 @@ def level_name(level: Level) -> str:
     return ", ".join(
         [name.replace("-", " "), *(re.sub(r"^([a-z]+)(-?\d+)$", r"\1 \2", each) for each in classes)]
     )
+
+
+def level_rows(levels: Sequence[Level]) -> Iterator[LevelRow]:
+    """A row per level; classes of demand that are served in full are one row, since nothing is left to tell apart."""
+    for nothing, group in groupby(levels, key=_all_served):
+        same = tuple(group)
+        if nothing:
+            yield _classes_name(same, alone=len(same) == _unserved(levels)), "0 req/s", "0 req/s", "0 %"
+        else:
+            yield from ((level_name(level), *level_figures(level)) for level in same)
+
+
+def promise_sentence(services: Sequence[str]) -> str:
+    """Promises to serve all demand that a heuristic's plan does not keep."""
+    names = ", ".join(services[:_NAMED]) + (
+        f" and {len(services) - _NAMED} more" if len(services) > _NAMED else ""
+    )
+    return f"The promise to serve all demand is not kept for {names}."
+
+
+def _all_served(level: Level) -> bool:
+    return level.name.startswith(_UNSERVED) and level.value == 0
+
+
+def _unserved(levels: Sequence[Level]) -> int:
+    return sum(level.name.startswith(_UNSERVED) for level in levels)
+
+
+def _classes_name(levels: Sequence[Level], *, alone: bool) -> str:
+    """``unserved``, or where others are not served in full the classes: ``unserved, priority 8 to 3``."""
+    classes = list(dict.fromkeys(level_name(level).partition(", ")[2] for level in levels))
+    if alone or not all(classes):
+        return _UNSERVED
+    last = f" to {classes[-1].removeprefix('priority ')}" if len(classes) > 1 else ""
+    return f"{_UNSERVED}, {classes[0]}{last}"
 
 
 def level_figures(level: Level) -> tuple[str, str, str]:

@@ -15,8 +15,8 @@ from models.solution import Proof, Solution, Status
 from planner.clock import FakeClock
 from planner.errors import InternalError
 from planner.optimization.protocol import SolveOptions, SolveResult, silent
-from planner.planning import HEURISTICS, plan_problem, solve_with
-from tests.builders import a_demand, a_problem, a_solution, fully_served
+from planner.planning import HEURISTICS, plan_problem, solve_with, unkept_promises
+from tests.builders import a_candidate, a_demand, a_problem, a_solution, fully_served
 
 Answer = Callable[[Problem], Solution]
 
@@ -28,6 +28,7 @@ class Solvers:
     clock: FakeClock
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: list[tuple[str, bool]] = field(default_factory=list)
+    limits_s: list[float] = field(default_factory=list)
 
     def names(self) -> tuple[str, ...]:
         return tuple(self.answers)
@@ -35,7 +36,8 @@ class Solvers:
     def solve(
         self, problem: Problem, *, solver: str, options: SolveOptions, progress: Any = silent
     ) -> SolveResult:
-        del options, progress
+        del progress
+        self.limits_s.append(options.time_limit_s)
         self.asked.append((solver, problem.allow_unserved))
         self.clock.advance(3.0)
         return SolveResult(self.answers[solver](problem), formulate_s=1.0, solve_s=2.0)
@@ -45,7 +47,7 @@ def explained(
     problem: Problem, solution: Solution, assessment: Assessment | None, *, time_limit_s: float
 ) -> Explanation:
     """Says which problem it was asked about, and conflicts where there is no plan."""
-    assert time_limit_s == SolveOptions().time_limit_s
+    assert 0 < time_limit_s <= SolveOptions().time_limit_s
     if assessment is None:
         return Explanation(conflict=Conflict(families=("demand", "gpus")))
     name = "scarce" if problem.allow_unserved else "promised"
@@ -122,6 +124,40 @@ def test_an_infeasible_problem_is_planned_again_for_scarcity(solvers: Solvers) -
     assert not report.problem.allow_unserved
     # Nobody promises anything under scarcity, so the baselines are judged without promises too.
     assert [each.assessment.violations for each in report.beside if each.assessment is not None] == [(), ()]
+
+
+def test_the_time_limit_is_for_all_that_is_solved(solvers: Solvers) -> None:
+    solvers.answers = {"auto": infeasible_unless_scarce}
+    plan_problem(a_problem(), options=SolveOptions(time_limit_s=13.0), clock=solvers.clock)
+    # Of 13 s the answer may take 80 %; it takes 3 s, and the best effort may take 70 % of the other 10.
+    assert solvers.limits_s == pytest.approx([10.4, 7.0])
+
+
+def test_time_that_is_used_up_leaves_a_moment(solvers: Solvers) -> None:
+    solvers.answers = {"auto": infeasible_unless_scarce}
+    plan_problem(a_problem(), options=SolveOptions(time_limit_s=1.0), clock=solvers.clock)
+    assert 0 < solvers.limits_s[1] < 0.01
+
+
+def test_what_a_heuristic_leaves_unserved_is_a_promise_not_kept_and_no_broken_limit(solvers: Solvers) -> None:
+    solvers.answers = {"greedy": so_many(8, 0.8), "auto": so_many(10)}
+    report = plan_problem(a_problem(), solver="greedy", clock=solvers.clock)
+    assert report.answer.assessment is not None
+    assert report.answer.assessment.violations == ()
+    assert [violation.key for violation in unkept_promises(report)] == [("chat",)]
+    asked_for = plan_problem(a_problem(), clock=solvers.clock)
+    assert unkept_promises(asked_for) == ()
+    assert [each.assessment.violations for each in asked_for.beside if each.assessment] == [(), ()]
+
+
+def test_the_running_fleet_serves_what_it_carries_though_it_survives_no_loss(solvers: Solvers) -> None:
+    solvers.answers = {"auto": so_many(0, 0.0)}
+    demand = a_demand(survive={"share": 1.0, "failure_domains": ("east",)})
+    problem = a_problem([demand], [a_candidate(current=10)], allow_unserved=True)
+    now = plan_problem(problem, clock=solvers.clock).beside[-1].assessment
+    assert now is not None
+    assert now.unserved_rps == 0
+    assert [violation.family for violation in now.violations] == ["survive"]
 
 
 def test_an_infeasible_problem_is_explained_by_its_conflict_and_by_the_best_effort(solvers: Solvers) -> None:

@@ -15,12 +15,14 @@ from planner.wording import (
     headline,
     level_figures,
     level_name,
+    level_rows,
     limit_phrase,
     money,
     now_and_planned,
     number,
     number_up,
     percent,
+    promise_sentence,
     quantity,
     quantity_up,
     reason_sentence,
@@ -110,6 +112,7 @@ def test_now_and_planned(current: int, pending: int, planned: int, text: str) ->
 
 def test_a_layout_of_gpus() -> None:
     assert gpu_label(5, "TP8") == "5 × TP8"
+    assert gpu_label(0, "TP8") == "–"
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -174,6 +177,33 @@ def test_a_limit_as_a_phrase(family: str, key: tuple[str, ...], phrase: str) -> 
 def test_a_limit_that_binds() -> None:
     row = BindingRow(family="power", key=("hall-1",), used=39_800, limit=40_000, unit="W")
     assert binding_sentence(row) == "The power cap of hall-1: 39.8 of 40 kW are used."
+
+
+@pytest.mark.parametrize(
+    ("used", "free", "sentence"),
+    [
+        (4, 7, "Pool own has 7 free GPUs but no node with 4 free ones: 4 of 4 pods of 4 GPUs are placed."),
+        (0, 25, "Pool own has 25 free GPUs but no node with 4 free ones: 0 of 0 pods of 4 GPUs are placed."),
+    ],
+)
+def test_free_gpus_that_no_node_has_enough_of(used: int, free: int, sentence: str) -> None:
+    row = BindingRow(
+        family="placement", key=("own", "4"), used=used, limit=used, unit="pods of 4 GPUs",
+        facts={"free_gpus": free},
+    )  # fmt: skip
+    assert binding_sentence(row) == sentence
+
+
+@pytest.mark.parametrize(
+    ("side", "sentence"),
+    [
+        ("min", "The least ratio of prefill to decode replicas of chat: 3 replicas are owed and 3 replicas are there."),
+        ("max", "The largest ratio of prefill to decode replicas of chat: 3 of 3 replicas are used."),
+    ],
+)  # fmt: skip
+def test_a_ratio_at_its_bound(side: str, sentence: str) -> None:
+    row = BindingRow(family="ratio", key=("chat", side), used=3, limit=3, unit="replica")
+    assert binding_sentence(row) == sentence
 
 
 def test_capacity_that_is_just_enough() -> None:
@@ -294,6 +324,48 @@ def test_a_level_in_figures(level: Level, figures: tuple[str, str, str]) -> None
 )
 def test_a_level_by_name(name: str, said: str) -> None:
     assert level_name(OPEN.but(name=name)) == said
+
+
+def zero(name: str) -> Level:
+    return Level(name=name, value=0.0, bound=0.0, gap=0.0, unit="share" if "share" in name else "req/s")
+
+
+SHED = (
+    Level(name="unserved-share/priority2", value=0.5, bound=0.5, gap=0.0, unit="share"),
+    Level(name="unserved-load/priority2", value=24.0, bound=24.0, gap=0.0, unit="req/s"),
+)
+SHED_ROWS = [
+    ("unserved share, priority 2", "50 %", "50 %", "0 %"),
+    ("unserved load, priority 2", "24 req/s", "24 req/s", "0 %"),
+]
+SERVED = tuple(zero(f"unserved-{kind}/priority{n}") for n in (8, 7, 3) for kind in ("share", "load"))
+
+
+@pytest.mark.parametrize(
+    ("levels", "rows"),
+    [
+        ((zero("unserved"),), [("unserved", "0 req/s", "0 req/s", "0 %")]),
+        (SERVED, [("unserved", "0 req/s", "0 req/s", "0 %")]),
+        (
+            (*SERVED, *SHED),
+            [("unserved, priority 8 to 3", "0 req/s", "0 req/s", "0 %"), *SHED_ROWS],
+        ),
+        (
+            (*SHED, zero("unserved-share/priority1"), zero("unserved-load/priority1")),
+            [*SHED_ROWS, ("unserved, priority 1", "0 req/s", "0 req/s", "0 %")],
+        ),
+    ],
+    ids=["promised", "goals-reached", "less-important-shed", "shed-first"],
+)
+def test_demand_that_is_served_in_full_is_one_row(
+    levels: tuple[Level, ...], rows: list[tuple[str, str, str, str]]
+) -> None:
+    assert list(level_rows(levels)) == rows
+
+
+def test_promises_that_are_not_kept_are_named() -> None:
+    assert promise_sentence(["a", "b"]) == "The promise to serve all demand is not kept for a, b."
+    assert promise_sentence([f"s{n}" for n in range(10)]).endswith("s6, s7 and 2 more.")
 
 
 def test_classes_of_unserved_demand_are_one_in_the_order() -> None:

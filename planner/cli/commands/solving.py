@@ -36,7 +36,12 @@ class Solving(Common):
     ] = None
     time_limit: Annotated[
         float | None,
-        typer.Option(min=0.001, max=1e7, metavar="S", help="Wall time for the solver, s; default 60."),
+        typer.Option(
+            min=0.001,
+            max=1e7,
+            metavar="S",
+            help="Wall time for the answer and, where there is none, its best effort and reasons, s; default 60.",
+        ),
     ] = None
     gap: Annotated[
         float | None,
@@ -107,6 +112,7 @@ def _ordered(scenario: Scenario, objective: str | None) -> Scenario:
 def ending(report: Report) -> ExitCode:
     """The exit code of an answer."""
     from models.solution import Status
+    from planner.planning import unkept_promises
 
     answer = report.answer
     match answer.solution.status:
@@ -118,4 +124,4 @@ def ending(report: Report) -> ExitCode:
             raise InternalError(f"solver {answer.name!r} failed: {'; '.join(answer.solution.proof.notes)}")
         case Status.OPTIMAL | Status.FEASIBLE:
             broken = answer.assessment is not None and answer.assessment.violations
-            return ExitCode.NOT_KEPT if broken else ExitCode.DONE
+            return ExitCode.NOT_KEPT if broken or unkept_promises(report) else ExitCode.DONE

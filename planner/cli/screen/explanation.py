@@ -41,11 +41,10 @@ def _show_binding(console: Console, rows: tuple[BindingRow, ...]) -> None:
         return
     made = table([Column("limit", right=False), Column("used"), Column("limit is")])
     for row in rows:
-        made.add_row(
-            Text(limit_phrase(row.family, row.key)),
-            quantity(row.used, row.unit),
-            quantity(row.limit, row.unit),
-        )
+        # The phrase says how large the pods are.
+        unit = "pod" if row.family == "placement" else row.unit
+        phrase = Text(limit_phrase(row.family, row.key))
+        made.add_row(phrase, quantity(row.used, unit), quantity(row.limit, unit))
     console.print(made)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from rich.padding import Padding
 from rich.table import Table
@@ -18,6 +20,9 @@ from planner.cli.screen.layout import Column, table
 from planner.wording import gpu_label, money, now_and_planned, number, percent
 
 __all__ = ["PlanView", "plan_table"]
+
+_WORD: Final = re.compile(r"[a-z]+")
+"""Parts of a name: a variant called decode-h200 says its role itself."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,11 @@ class PlanView:
             if self.solution.count(candidate.id) or candidate.on_order
         )
 
+    def has_domains(self, candidate: Candidate) -> bool:
+        """Whether the candidate stays in one of several fabric domains of its pool."""
+        nodes = self.problem.pool[candidate.pool].nodes
+        return candidate.fabric_domain is not None and len({node.fabric_domain for node in nodes}) > 1
+
 
 def plan_table(view: PlanView, *, most: int | None = None) -> Table:
     """The table of the first ``most`` services (None: of all)."""
@@ -63,7 +73,7 @@ def plan_table(view: PlanView, *, most: int | None = None) -> Table:
 
 
 def _columns(view: PlanView) -> Iterator[Column]:
-    yield Column("service / variant @ pool", right=False)
+    yield Column("service\n  variant @ pool", right=False)
     yield Column("now → plan")
     yield Column("GPUs")
     if view.in_dollars:
@@ -99,8 +109,9 @@ def _candidate_row(view: PlanView, candidate: Candidate) -> list[Text | Padding]
     change.stylize(
         "green" if planned > candidate.on_order else "yellow" if planned < candidate.on_order else ""
     )
-    domain = "" if candidate.fabric_domain is None else f" # {candidate.fabric_domain}"
-    role = "" if candidate.role.value == "both" else f" ({candidate.role})"
+    domain = f" # {candidate.fabric_domain}" if view.has_domains(candidate) else ""
+    said = candidate.role.value in {"both", *_WORD.findall(candidate.variant)}
+    role = "" if said else f" ({candidate.role})"
     cells: list[Text | Padding] = [
         Padding(
             Text(f"{candidate.variant}{role} @ {candidate.pool}{domain}", overflow="fold"),

@@ -12,14 +12,14 @@ from models.solution import Status
 from planner.cli.screen.comparison_table import answer_name, comparison_table
 from planner.cli.screen.layout import Column, bullets, panel, section, table
 from planner.cli.screen.plan_table import PlanView, plan_table
-from planner.planning import HEURISTICS
+from planner.planning import HEURISTICS, unkept_promises
 from planner.wording import (
     binding_sentence,
     conflict_sentence,
     headline,
-    level_figures,
-    level_name,
+    level_rows,
     percent,
+    promise_sentence,
     quantity,
     relaxation_sentence,
     seconds_sentence,
@@ -38,6 +38,8 @@ _STYLES: Final = {
     Status.FAILED: "bold red",
 }
 _NOTES: Final = 20
+_OWN: Final = {"rate", "headroom"}
+"""Families in which whole replicas nearly always bind; ``explain`` tells of them."""
 
 
 def show_report(console: Console, report: Report, *, every_service: bool) -> None:
@@ -51,6 +53,10 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     _show_head(
         console, report.answer, headline(report.answer, proves=_proves(report.answer)), report.problem.name
     )
+    unkept = unkept_promises(report)
+    if unkept:
+        services = dict.fromkeys(violation.key[0] for violation in unkept)
+        console.print(Text(promise_sentence([*services]), style="red"))
     if report.answer.solution.proof.levels:
         console.print()
     console.print(Text(seconds_sentence(report.seconds), style="dim"))
@@ -82,8 +88,8 @@ def _show_head(console: Console, answer: Comparison, said: str, name: str) -> No
     levels = answer.solution.proof.levels
     if levels:
         made = table([Column("level", right=False), Column("value"), Column("proven bound"), Column("gap")])
-        for level in levels:
-            made.add_row(level_name(level), *level_figures(level))
+        for row in level_rows(levels):
+            made.add_row(*row)
         console.print()
         console.print(made)
     for note in answer.solution.proof.notes:
@@ -140,9 +146,10 @@ def _answers_another(report: Report, each: Comparison) -> bool:
 
 
 def _show_binding(console: Console, report: Report) -> None:
-    if report.explanation.binding:
+    shared = [row for row in report.explanation.binding if row.family not in _OWN]
+    if shared:
         section(console, "Limits that bind")
-        bullets(console, [binding_sentence(row) for row in report.explanation.binding])
+        bullets(console, [binding_sentence(row) for row in shared])
 
 
 def _show_violations(console: Console, assessment: Assessment) -> None:

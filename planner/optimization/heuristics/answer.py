@@ -10,13 +10,16 @@ from planner.clock import Clock, SystemClock
 from planner.optimization.formulation.index import Index
 from planner.optimization.heuristics.solvers import HEURISTICS
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
-from planner.referee import Unplaced, pack, state_with
+from planner.referee import WHILE_NOTHING_FAILS, Unplaced, pack, state_with
 
 __all__ = ["HeuristicSolver", "nodes_needed"]
 
 
 class HeuristicSolver:
-    """A published heuristic as a solver. It proves nothing: the status is FEASIBLE and there is no bound."""
+    """A published heuristic as a solver. It proves nothing: the status is FEASIBLE and there is no bound.
+
+    It serves all that its replicas carry today. Whether that survives a loss it was never told; the referee says so.
+    """
 
     def __init__(self, name: str, *, clock: Clock | None = None) -> None:
         self._name = name
@@ -26,7 +29,10 @@ class HeuristicSolver:
         """Answer ``problem``; a heuristic is over before a time limit could matter."""
         start = self._clock.monotonic_s()
         counts = HEURISTICS[self._name](problem)
-        solution = state_with(problem, counts, nodes_added=nodes_needed(problem, counts), solver=self._name)
+        nodes = nodes_needed(problem, counts)
+        solution = state_with(
+            problem, counts, nodes_added=nodes, solver=self._name, families=WHILE_NOTHING_FAILS
+        )
         return SolveResult(solution, 0.0, self._clock.monotonic_s() - start)
 
 
