@@ -15,6 +15,7 @@ from models.explanation import Conflict, Relaxation
 from models.hardware import NodeGrowth
 from models.problem import PoolState, Problem
 from planner.clock import Clock
+from planner.optimization.decoding import counts_of, nodes_added
 from planner.optimization.explaining.feasibility import Oracle
 from planner.optimization.formulation import Formulation, formulate
 from planner.optimization.formulation.budgets import domain_pools, power_terms, quota_speaks_of
@@ -23,6 +24,7 @@ from planner.optimization.formulation.goals import cost_goal
 from planner.optimization.formulation.index import added, replicas
 from planner.optimization.program import Goal, IntegerProgram, Key
 from planner.optimization.scaling import Number, exact
+from planner.referee import check, state_with
 
 __all__ = ["relaxations"]
 
@@ -97,8 +99,14 @@ def _without(program: IntegerProgram, rows: frozenset[Key]) -> IntegerProgram:
 
 
 def _holds(problem: Problem, oracle: Oracle) -> bool:
-    """Whether there is a plan now, by the rows that the solvers read."""
-    return oracle.feasible(formulate(problem).program) is True
+    """Whether there is a plan now that the referee finds nothing against."""
+    formulation = formulate(problem)
+    values = oracle.smallest(formulation.program, Goal("feasible", {})).values
+    if values is None:
+        return False
+    index = formulation.index
+    counts, nodes = counts_of(index, values), nodes_added(index, values)
+    return check(problem, state_with(problem, counts, nodes_added=nodes, solver="relaxation")) == ()
 
 
 def _cheapest_of_each(found: list[Relaxation]) -> Iterator[Relaxation]:

@@ -44,7 +44,7 @@ def upper_bounds(index: Index, *, roomy: bool = False) -> dict[Key, int]:
             bounds[key] = max(alone[key], floor, candidate.on_order)
     for pool in index.problem.pools:
         if pool.growth is not None:
-            bounds[added(pool)] = _most_added(index, pool, bounds)
+            bounds[added(pool)] = _most_added(index, pool, bounds, roomy=roomy)
     for pool in () if roomy else index.problem.pools:
         room = _room(index, pool, bounds)
         if room is None:
@@ -114,8 +114,8 @@ def _asked_for(index: Index, demand: Demand, alone: Mapping[Key, int]) -> int:
     return max(asked, need_prefill, need_decode)
 
 
-def _most_added(index: Index, pool: PoolState, bounds: Mapping[Key, int]) -> int:
-    """Nodes that hold every replica that the pool's candidates can have, or the pool's own limit."""
+def _most_added(index: Index, pool: PoolState, bounds: Mapping[Key, int], *, roomy: bool) -> int:
+    """Nodes that hold every replica that the pool's candidates can have, or (unless ``roomy``) the pool's own limit."""
     growth = pool.growth
     if growth is None:
         return 0
@@ -125,7 +125,7 @@ def _most_added(index: Index, pool: PoolState, bounds: Mapping[Key, int]) -> int
         if c.gpus_per_pod <= growth.gpus_per_node
     )
     most = index.most_nodes(pool)
-    return alone if most is None else min(most, alone)
+    return alone if most is None or roomy else min(most, alone)
 
 
 def _room(index: Index, pool: PoolState, bounds: Mapping[Key, int]) -> int | None:

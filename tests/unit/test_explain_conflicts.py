@@ -1,0 +1,207 @@
+"""What cannot hold together, and how far one limit must move: each case small enough for a sheet of paper."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from models.explanation import Explanation
+from models.hardware import NodeGrowth, PowerDomain, Quota
+from models.problem import Problem
+from models.saturation import Headroom
+from models.solution import Status
+from models.variant import Role
+from models.workload import PrefillDecodeRatio, Survive
+from planner.clock import FakeClock
+from planner.optimization import explain, solve
+from planner.optimization.backends.cpsat import CpSat
+from planner.optimization.explaining.conflict import conflict_of
+from planner.optimization.formulation import formulate
+from planner.optimization.program import Goal
+from planner.optimization.protocol import SolveOptions
+from tests.builders import a_candidate, a_demand, a_node, a_pool, a_problem, an_incumbent
+from tests.engines import an_ask
+
+EXACTLY: Final = SolveOptions(gap=0)
+DRAWS: Final = a_candidate(power_w=400.0)
+RUNS: Final = a_candidate(current=4)
+
+
+def explained(problem: Problem) -> Explanation:
+    solution = solve(problem, solver="pulp", options=EXACTLY).solution
+    assert solution.status is Status.INFEASIBLE
+    return explain(problem, solution, None)
+
+
+def capped(**fields: Any) -> Problem:
+    return a_problem(None, [DRAWS], [a_pool(power_domain="hall")], **fields)
+
+
+CASES: Final[dict[str, tuple[Problem, set[str], list[tuple[str, tuple[str, ...], float, float]]]]] = {
+    "gpus": (a_problem(None, None, [a_pool(nodes=1)]), {"rate", "gpus"}, [("gpus", ("east",), 8, 10)]),
+    "gpus in nodes of four": (
+        a_problem(None, [a_candidate(gpus_per_pod=4, rated_rps=3.0)], [a_pool(nodes=1)]),
+        {"rate", "gpus"},
+        [("gpus", ("east",), 8, 16)],
+    ),
+    "placement": (
+        a_problem([a_demand(rps=1.0)], [a_candidate(gpus_per_pod=8)], [a_pool(nodes=2, gpus=4)]),
+        {"rate", "placement"},
+        [("gpus", ("east",), 8, 16)],
+    ),
+    "nodes": (
+        a_problem(None, None, [a_pool(nodes=0, growth=NodeGrowth(gpus_per_node=4, max_nodes=2))]),
+        {"rate", "gpus", "nodes"},
+        [("nodes", ("east",), 2, 3)],
+    ),
+    "quota": (
+        a_problem(quotas=(Quota(id="team", gpus=7),)),
+        {"rate", "quota"},
+        [("quota", ("team",), 7, 10)],
+    ),
+    "power tdp": (
+        capped(power=(PowerDomain(id="hall", cap_w=3000.0),)),
+        {"rate", "power"},
+        [("power", ("hall",), 3000, 4000)],
+    ),
+    "power expected": (
+        a_problem(
+            None,
+            [DRAWS],
+            [a_pool(power_domain="hall", idle_gpu_w=50.0, node_overhead_w=300.0)],
+            power=(PowerDomain(id="hall", cap_w=4000.0),),
+            power_basis="expected",
+        ),
+        {"rate", "power"},
+        [("power", ("hall",), 4000, 4000 + 6 * 50 + 2 * 300)],
+    ),
+    "spend": (
+        a_problem(None, [a_candidate(cost=1.25)], spend_usd_per_h=12.0),
+        {"rate", "spend"},
+        [("spend", (), 12, 12.5)],
+    ),
+    "spend in cents": (
+        a_problem([a_demand(rps=3.0)], [a_candidate(cost=1.1111)], spend_usd_per_h=1.0),
+        {"rate", "spend"},
+        [("spend", (), 1, 3.34)],
+    ),
+    "maximum of a service": (
+        a_problem([a_demand(max_replicas=4)]),
+        {"rate", "bounds"},
+        [("bounds", ("chat",), 4, 10)],
+    ),
+    "changes": (a_problem(None, [RUNS], max_changes=2), {"rate", "change"}, [("change", (), 2, 6)]),
+    "headroom": (
+        a_problem(
+            [a_demand(rps=8.0, headroom=Headroom(relative=0.5))],
+            [a_candidate(surge_rps=1.2)],
+            [a_pool(nodes=1)],
+        ),
+        {"headroom", "gpus"},
+        [("gpus", ("east",), 8, 10)],
+    ),
+    "survive": (
+        a_problem([a_demand(rps=2.0, survive=Survive(failure_domains=("east",)))]),
+        {"survive"},
+        [],
+    ),
+    "ratio": (
+        a_problem(
+            [a_demand(rps=2.0, ratio=PrefillDecodeRatio(max=1.0), max_replicas=9)],
+            [
+                a_candidate(variant="p", role=Role.PREFILL, rated_rps=0.25),
+                a_candidate(variant="d", role=Role.DECODE, rated_rps=2.0),
+            ],
+        ),
+        {"rate", "ratio", "bounds"},
+        [("bounds", ("chat",), 9, 16)],
+    ),
+    "safe scale-in": (
+        a_problem(
+            [a_demand(rps=1.0)],
+            [a_candidate(current=4, scale_in_permitted=False)],
+            quotas=(Quota(id="team", gpus=3),),
+        ),
+        {"safe_scale_in", "quota"},
+        [("quota", ("team",), 3, 4)],
+    ),
+    "pinned incumbents": (
+        a_problem(
+            [a_demand(rps=2.0), a_demand("code", rps=1.0)],
+            [a_candidate(current=2), a_candidate("code", gpus_per_pod=4)],
+            [a_pool(nodes=[a_node("n0", 4), a_node("n1", 4)])],
+            incumbents=(an_incumbent(a_candidate(), "n0"), an_incumbent(a_candidate(), "n1")),
+        ),
+        {"rate", "placement", "incumbents"},
+        [("gpus", ("east",), 8, 12)],
+    ),
+    "no candidate": (a_problem(None, []), {"demand"}, []),
+}
+cases = pytest.mark.parametrize("name", CASES)
+
+
+@cases
+def test_the_conflict_is_named(name: str) -> None:
+    problem, families, _ = CASES[name]
+    conflict = explained(problem).conflict
+    assert conflict is not None
+    assert set(conflict.families) == families
+
+
+@cases
+def test_the_conflict_is_minimal(name: str) -> None:
+    problem, _, _ = CASES[name]
+    conflict = explained(problem).conflict
+    assert conflict is not None
+    for family in conflict.families:
+        others = set(formulate(problem).program.families) - (set(conflict.families) - {family})
+        roomy = formulate(problem, roomy=True).program.without(others)
+        assert CpSat().minimize(an_ask(roomy, Goal("any", {}))).values is not None, family
+
+
+@cases
+def test_limits_move_as_far_as_they_must(name: str) -> None:
+    problem, _, moves = CASES[name]
+    found = explained(problem).relaxations
+    assert [(r.family, r.key, r.limit, pytest.approx(r.needed)) for r in found if r.verified] == moves
+    assert all(r.unit for r in found)
+
+
+def test_a_limit_whose_move_is_not_enough_is_not_called_verified() -> None:
+    # Quota and GPUs both bind: neither alone is enough.
+    problem = a_problem(None, None, [a_pool(nodes=1)], quotas=(Quota(id="team", gpus=7),))
+    assert [r for r in explained(problem).relaxations if r.verified] == []
+
+
+def test_every_limit_that_would_do_alone_is_shown() -> None:
+    problem = capped(
+        power=(PowerDomain(id="hall", cap_w=3000.0),),
+        quotas=(Quota(id="team", gpus=20),),
+    )
+    pools = (a_pool(power_domain="hall"), a_pool("west", power_domain="other"))
+    other = problem.but(
+        pools=pools,
+        candidates=(DRAWS, a_candidate(pool="west", power_w=800.0)),
+        power=(PowerDomain(id="hall", cap_w=3000.0), PowerDomain(id="other", cap_w=800.0)),
+    )
+    found = {(r.key, r.needed) for r in explained(other).relaxations if r.verified}
+    assert found == {(("hall",), 3600.0), (("other",), 2400.0)}
+
+
+def test_rows_that_nothing_can_keep_are_named() -> None:
+    problem = a_problem([a_demand(survive=Survive(failure_domains=("east",)))])
+    conflict = explained(problem).conflict
+    assert conflict is not None
+    assert ("survive", "chat", "aggregated", "both", "east") in conflict.rows
+
+
+def test_without_time_nothing_is_claimed() -> None:
+    problem, _, _ = CASES["quota"]
+    solution = solve(problem, solver="pulp").solution
+    found = explain(problem, solution, None, time_limit_s=0.0, clock=FakeClock())
+    assert (found.conflict, found.relaxations) == (None, ())
+
+
+def test_a_problem_that_has_a_plan_has_no_conflict() -> None:
+    assert conflict_of(a_problem(), clock=FakeClock(), deadline_s=30.0) is None
