@@ -17,6 +17,13 @@ __all__ = ["Descent", "Proved"]
 _NOT_LAST = 0.8
 """Share of the time left that a level may take while others wait."""
 
+_AT_LEAST_S = 2.0
+_PATIENCE = 2.0
+"""A level after one that chose the plan may take so many times as long as all before it, and at least 2 s.
+
+What comes after cost only breaks near ties; nobody waits a minute for the last watt of them.
+"""
+
 
 @dataclass(frozen=True)
 class Proved:
@@ -106,7 +113,7 @@ class Descent:
             Ask(
                 program=self.program,
                 goal=goal,
-                seconds=left if last else left * _NOT_LAST,
+                seconds=self._share(left, last=last),
                 gap=self.options.gap,
                 threads=self.options.threads,
                 seed=self.options.seed,
@@ -114,6 +121,13 @@ class Descent:
                 report=lambda value, bound: self._tell(goal, value, bound),
             )
         )
+
+    def _share(self, left: float, *, last: bool) -> float:
+        share = left if last else left * _NOT_LAST
+        if not self.values:
+            return share
+        spent = self.clock.monotonic_s() - self.start_s
+        return min(share, max(_AT_LEAST_S, _PATIENCE * spent))
 
     def _tell(self, goal: Goal, value: int | None, bound: float | None) -> None:
         self.progress(

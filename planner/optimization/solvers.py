@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from planner.optimization.backends.engine import Engine
 from planner.optimization.exact import WholeProgram
 from planner.optimization.heuristics.answer import HeuristicSolver
@@ -22,11 +24,12 @@ __all__ = [
 
 
 def auto() -> Solver:
-    """HiGHS through PuLP first, which proves small and middle programs fastest; then CP-SAT from where it stands."""
-    from planner.optimization.backends.pulp import PulpHighs
-    from planner.optimization.backends.race import Relay
+    """By size: small and middle programs whole, HiGHS first and CP-SAT from where it stands; fleets by column generation."""
+    from planner.optimization.backends.race import BySize, Relay
 
-    return WholeProgram(Relay([PulpHighs, _cp_sat]), name="auto", hint=greedy_counts)
+    small = partial(Relay, [_highs, _cp_sat])
+    large = partial(Relay, [_column_generation, _highs, _cp_sat])
+    return WholeProgram(BySize(small, large), name="auto")
 
 
 def cp_sat() -> Solver:
@@ -42,18 +45,26 @@ def _cp_sat() -> Engine:
 
 def column_generation() -> Solver:
     """Column generation; what it does not prove alone goes on to the whole program, from its plan and its bound."""
-    from planner.optimization.backends.column_generation import ColumnGeneration
-    from planner.optimization.backends.pulp import PulpHighs
     from planner.optimization.backends.race import Relay
 
-    return WholeProgram(Relay([ColumnGeneration, PulpHighs, _cp_sat]), name="column-generation")
+    return WholeProgram(Relay([_column_generation, _highs, _cp_sat]), name="column-generation")
+
+
+def _column_generation() -> Engine:
+    from planner.optimization.backends.column_generation import ColumnGeneration
+
+    return ColumnGeneration()
+
+
+def _highs() -> Engine:
+    from planner.optimization.backends.pulp import PulpHighs
+
+    return PulpHighs()
 
 
 def pulp_highs() -> Solver:
     """PuLP with HiGHS on the whole program, from nothing: a second opinion leans on nobody's plan."""
-    from planner.optimization.backends.pulp import PulpHighs
-
-    return WholeProgram(PulpHighs(), name="pulp")
+    return WholeProgram(_highs(), name="pulp")
 
 
 def pulp_cbc() -> Solver:

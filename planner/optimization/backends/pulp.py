@@ -7,10 +7,8 @@ infeasible model. Values are rounded and every row is checked in exact integers 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -19,30 +17,17 @@ from math import ceil, isfinite, log2
 from pathlib import Path
 from typing import Any, Final
 
-import highspy
 import pulp
 
 from planner.errors import ConfigurationError
 from planner.optimization.backends.engine import Ask, Outcome, Termination
+from planner.optimization.backends.greeting import let_highs_greet
 from planner.optimization.program import Key, Row
 
 __all__ = ["PulpCbc", "PulpHighs"]
 
 
-def _let_highs_greet() -> None:
-    """HiGHS 1.16 prints a banner to file descriptor 1 when its first instance is made; ours is for answers."""
-    sys.stdout.flush()
-    real = os.dup(1)
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        try:
-            highspy.Highs()  # type: ignore[no-untyped-call]
-        finally:
-            os.dup2(real, 1)
-            os.close(real)
-
-
-_let_highs_greet()
+let_highs_greet()
 
 _PULP_3: Final = not hasattr(pulp, "lpSum_vars_coefs")
 _REPAIRS: Final = 3

@@ -9,7 +9,11 @@ from typing import Final
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.engine import Ask, Engine, Outcome, Termination, better_of
 
-__all__ = ["Relay"]
+__all__ = ["BySize", "Relay"]
+
+_LARGE: Final = 2500
+"""Columns from which column generation goes first: below, HiGHS proves the whole program as fast."""
+
 
 _FIRST_SHARE: Final = 0.6
 
@@ -44,3 +48,25 @@ class Relay:
             if best.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
                 break
         return best
+
+
+class BySize:
+    """One engine for small programs and one for large ones."""
+
+    name = "auto"
+
+    def __init__(self, small: Callable[[], Relay], large: Callable[[], Relay]) -> None:
+        self._small = small
+        self._large = large
+        self._made: dict[bool, Relay] = {}
+        self.used: list[str] = []
+
+    def minimize(self, ask: Ask) -> Outcome:
+        """Answer one minimization by the engine of its size."""
+        large = len(ask.program.columns) >= _LARGE
+        if large not in self._made:
+            self._made[large] = (self._large if large else self._small)()
+        engine = self._made[large]
+        outcome = engine.minimize(ask)
+        self.used += [name for name in engine.used if name not in self.used]
+        return outcome

@@ -10,6 +10,7 @@ from typing import Final
 import highspy
 import numpy as np
 
+from planner.optimization.backends.greeting import let_highs_greet
 from planner.optimization.program import Column, Key, Row
 
 __all__ = ["SmallAnswer", "SmallProgram", "quiet_highs"]
@@ -25,6 +26,7 @@ _FEASIBLE: Final = 2
 
 def quiet_highs() -> highspy.Highs:
     """A HiGHS that prints nothing and works on one thread."""
+    let_highs_greet()
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
