@@ -17,6 +17,7 @@ from math import ceil, isfinite, log2
 from pathlib import Path
 from typing import Any, Final
 
+import highspy
 import pulp
 
 from planner.errors import ConfigurationError

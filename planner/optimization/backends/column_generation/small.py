@@ -25,11 +25,10 @@ _FEASIBLE: Final = 2
 
 
 def quiet_highs() -> highspy.Highs:
-    """A HiGHS that prints nothing and works on one thread."""
+    """A HiGHS that prints nothing."""
     let_highs_greet()
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
     return highs
 
 
