@@ -77,6 +77,7 @@ class WholeProgram:
                 descent.minimize(_GOALS[level](formulation.index), last=level is wanted[-1])
             if descent.stopped is not None and not descent.values:
                 break
+        descent.settle()
         return self._solution(formulation.index, descent)
 
     def _start(self, index: Index) -> dict[Key, int]:

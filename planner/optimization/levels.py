@@ -82,8 +82,8 @@ class Descent:
         """
         if self.stopped is not None and not self.values:
             return None
-        if not goal.terms and not self.values and not last:
-            # Nothing to choose here: whether there is a plan at all the next level finds out.
+        if not goal.terms and not self.values:
+            # Nothing to choose here: whether there is a plan at all the next level, or settling, finds out.
             self.levels.append(Proved(goal, goal.constant, proven=True))
             return goal.constant
         outcome = self._ask(goal, last)
@@ -102,6 +102,16 @@ class Descent:
             self.levels.append(Proved(goal, bound, proven))
         self._hold(goal, value, None if exactly else bound)
         return value
+
+    def settle(self) -> None:
+        """Find any plan, where no level had anything to choose."""
+        if self.values or self.stopped is not None:
+            return
+        outcome = self._ask(Goal("feasible", {}), last=True)
+        if outcome.values is None:
+            self.stopped = outcome.termination
+        else:
+            self.values = self.hint = outcome.values
 
     def _ask(self, goal: Goal, last: bool) -> Outcome:
         if self.values and not goal.terms:

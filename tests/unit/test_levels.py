@@ -73,17 +73,26 @@ def test_a_constant_counts_in_the_value_and_in_the_tolerance() -> None:
     assert (level.value, level.bound, level.unit) == (16.5, 15.0, "W")
 
 
-def test_a_goal_without_terms_needs_a_plan_but_no_second_solve() -> None:
+def test_a_goal_without_terms_is_not_solved_for_but_a_plan_is_found_in_the_end() -> None:
     engine = Enumerating()
     descent = a_descent(engine)
     assert descent.minimize(Goal("unserved", {})) == 0
-    assert len(engine.asks) == 1
     assert descent.minimize(Goal("power", {}, constant=7)) == 7
+    assert engine.asks == []
+    descent.settle()
     assert len(engine.asks) == 1
     assert [(level.value, level.gap) for level in descent.levels_at(descent.values)] == [
         (0.0, 0.0),
         (7.0, 0.0),
     ]
+
+
+def test_settling_asks_nothing_where_there_is_a_plan() -> None:
+    engine = Enumerating()
+    descent = a_descent(engine)
+    descent.minimize(Goal("x", {X: 1}))
+    descent.settle()
+    assert len(engine.asks) == 1
 
 
 def test_levels_that_are_not_recorded_are_held() -> None:
