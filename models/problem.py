@@ -26,6 +26,7 @@ from models.saturation import Headroom
 from models.scenario import Incumbents, Mode, Objective, PowerBasis
 from models.units import (
     Count,
+    Integer,
     PositiveCount,
     PositiveRps,
     Ratio,
@@ -103,7 +104,7 @@ class Demand(Value):
     namespace: Name = "default"
     team: Name | None = None
     kind: ServiceKind = ServiceKind.ONLINE
-    priority: int = 1
+    priority: Integer = 1
     best_effort: bool = False
     routing: Routing = Routing.MIXED
     buckets: tuple[DemandBucket, ...] = Field(min_length=1)

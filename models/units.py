@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 __all__ = [
     "Bytes",
@@ -21,6 +21,7 @@ __all__ = [
     "Flops",
     "GramsPerKwh",
     "Hours",
+    "Integer",
     "Percentile",
     "PositiveCount",
     "PositiveRps",
@@ -29,6 +30,7 @@ __all__ = [
     "Rps",
     "Seconds",
     "Share",
+    "TokenCount",
     "Tokens",
     "Usd",
     "UsdPerHour",
@@ -76,7 +78,11 @@ _FLOPS: Final = {
     "pflop/s": 1e15,
 }  # fmt: skip
 _CARBON: Final = {"": 1.0, "g/kwh": 1.0, "gco2/kwh": 1.0, "kg/mwh": 1.0}
-_COUNT: Final = {"": 1.0, "gpus": 1.0, "gpu": 1.0, "replicas": 1.0, "replica": 1.0, "nodes": 1.0, "node": 1.0}
+_COUNTED: Final = {
+    "gpus": "gpu", "replicas": "replica", "nodes": "node", "pods": "pod", "tokens": "token", "changes": "change",
+    "current": "replica", "pending": "replica", "step": "replica", "saturated": "replica", "count": "node",
+}  # fmt: skip
+"""What a field counts, by a word of its name: the unit is in the name here too."""
 _PERCENTILE: Final = {"": 1.0, "th": 1.0}
 
 
@@ -91,7 +97,7 @@ def parse_quantity(raw: object, units: Mapping[str, float]) -> object:
         ValueError: the text is no number, or its unit is not one of ``units``; says which are.
     """
     if isinstance(raw, bool):
-        raise ValueError("found true/false, a number is needed")  # noqa: TRY004 - pydantic collects ValueError only
+        raise ValueError("found true or false; allowed: a number")  # noqa: TRY004 - pydantic collects ValueError only
     if not isinstance(raw, str):
         return raw
     match = _QUANTITY.match(raw)
@@ -116,11 +122,26 @@ def _tidy(value: float) -> float:
 
 def _allowed(units: Mapping[str, float]) -> str:
     names = [unit for unit in units if unit][:8]
-    return f"allowed: a plain number or one with {', '.join(names)}"
+    return "allowed: a plain number" + (f" or one with {', '.join(names)}" if names else "")
 
 
 def _quantity(units: Mapping[str, float]) -> BeforeValidator:
     return BeforeValidator(lambda raw: parse_quantity(raw, units), json_schema_input_type=float | str)
+
+
+def _count(raw: object, info: ValidationInfo) -> object:
+    """A count may be written with what its field counts: ``"8 GPUs"`` for ``gpus``; no unit where the name says none."""
+    words = (info.field_name or "").split("_")
+    noun = next((_COUNTED[word] for word in words if word in _COUNTED), None)
+    return parse_quantity(raw, {"": 1.0} | ({noun: 1.0, f"{noun}s": 1.0} if noun is not None else {}))
+
+
+def _whole(raw: object) -> object:
+    """Anything but true and false, which Python takes for 1 and 0."""
+    return parse_quantity(raw, {"": 1.0})
+
+
+_COUNTS: Final = BeforeValidator(_count, json_schema_input_type=float | str)
 
 
 def _unit(name: str, **bounds: Any) -> Any:  # noqa: ANN401 - pydantic's Field is untyped in its keywords
@@ -142,6 +163,8 @@ Tokens = Annotated[float, _quantity(_TOKENS), _unit("token", ge=0)]
 Share = Annotated[float, _quantity(_SHARE), _unit("1", ge=0, le=1)]
 Ratio = Annotated[float, _quantity(_SHARE), _unit("1", ge=0)]
 GramsPerKwh = Annotated[float, _quantity(_CARBON), _unit("g/kWh", ge=0)]
-Count = Annotated[int, _quantity(_COUNT), Field(ge=0, le=10**9, json_schema_extra={"unit": "1"})]
-PositiveCount = Annotated[int, _quantity(_COUNT), Field(ge=1, le=10**14, json_schema_extra={"unit": "1"})]
+Count = Annotated[int, _COUNTS, Field(ge=0, le=10**9, json_schema_extra={"unit": "1"})]
+PositiveCount = Annotated[int, _COUNTS, Field(ge=1, le=10**14, json_schema_extra={"unit": "1"})]
+TokenCount = Annotated[int, _quantity(_TOKENS), Field(ge=1, le=10**14, json_schema_extra={"unit": "token"})]
+Integer = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 Percentile = Annotated[float, _quantity(_PERCENTILE), _unit("percentile", gt=0, lt=100)]

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from models.ids import AcceleratorId, LlmId, Name, PoolId, ServiceId
 from models.saturation import Headroom, SaturationThresholds
-from models.units import Count, Percentile, PositiveCount, Ratio, Rps, Seconds, Share
+from models.units import Count, Integer, Percentile, Ratio, Rps, Seconds, Share, TokenCount
 from models.value import Value
 from models.variant import Variant
 
@@ -30,8 +30,8 @@ class Bucket(Value):
 
     id: Name
     arrival_rps: Rps
-    input_tokens: PositiveCount = Field(le=10**8)
-    output_tokens: PositiveCount = Field(le=10**8)
+    input_tokens: TokenCount = Field(le=10**8)
+    output_tokens: TokenCount = Field(le=10**8)
 
 
 class Slo(Value):
@@ -77,7 +77,7 @@ class AllowedPlaces(Value):
 class Survive(Value):
     """After the loss of any one failure domain, this share of the served demand is still carried."""
 
-    share: Share = Field(1.0, gt=0)
+    share: Share = Field(1.0, description="0: nothing is promised")
     failure_domains: Annotated[
         tuple[Name, ...], Field(description="empty: each one that the service may use")
     ] = ()
@@ -109,7 +109,7 @@ class Service(Value):
     buckets: Annotated[tuple[Bucket, ...], Field(min_length=1)]
     routing: Routing = Routing.MIXED
     slo: Slo = Slo()
-    priority: int = Field(1, ge=-(10**6), le=10**6, description="larger is more important")
+    priority: Integer = Field(1, ge=-(10**6), le=10**6, description="larger is more important")
     best_effort: bool = Field(
         False, description="its demand may stay unserved without making the plan infeasible"
     )

@@ -13,7 +13,15 @@ from planner.scenario.shape import merge
 from planner.scenario.shapes import SCENARIO
 from planner.scenario.tree import Complaints, Entry
 
-__all__ = ["BYTES_LIMIT", "DEPTH_LIMIT", "FILES_LIMIT", "Source", "read_document", "read_text"]
+__all__ = [
+    "BYTES_LIMIT",
+    "DEPTH_LIMIT",
+    "FILES_LIMIT",
+    "Source",
+    "read_document",
+    "read_text",
+    "similar_name",
+]
 
 BYTES_LIMIT: Final = 10_000_000
 DEPTH_LIMIT: Final = 10
@@ -86,17 +94,18 @@ def _refuse(
     allowed: str = "",
     near: Path | None = None,
 ) -> None:
-    suggestion = _similar(near) if near is not None else None
+    suggestion = similar_name(near) if near is not None else None
     if asked_by is None:
         complaints.add(Finding(label, None, "", found, allowed, suggestion))
     else:
         complaints.about(asked_by, f"{asked_by.phrase()}: {found}", allowed=allowed, suggestion=suggestion)
 
 
-def _similar(path: Path) -> str | None:
+def similar_name(path: Path) -> str | None:
+    """The name in the same folder that is most like that of a file which is not there; None: none is."""
     try:
         return nearest(path.name, sorted(other.name for other in path.parent.iterdir()))
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

@@ -13,6 +13,7 @@ from planner.errors import ConfigurationError, InternalError
 from planner.scenario.consistency import check_consistency
 from planner.scenario.files import Source, read_document, read_text
 from planner.scenario.overrides import apply_overrides
+from planner.scenario.profiles import locate_profiles
 from planner.scenario.references import check_references, resolve_catalog_names
 from planner.scenario.shape import Scope
 from planner.scenario.shapes import SCENARIO
@@ -80,7 +81,7 @@ def _scenario(
     if document is None:
         raise ConfigurationError.from_findings(complaints.in_order())
     document = apply_overrides(document, overrides, complaints)
-    document = _written_out(document, complaints)
+    document = locate_profiles(_written_out(document, complaints), source, complaints)
     document = resolve_catalog_names(document, catalog if catalog is not None else load_catalog(), complaints)
     check_references(document, complaints)
     check_consistency(document, complaints)

@@ -11,7 +11,7 @@ from typing import Final
 from planner.errors import Finding, nearest
 from planner.scenario.reading import read_yaml
 from planner.scenario.scalars import read_plain
-from planner.scenario.shape import Many, Place, Shape, is_by_id
+from planner.scenario.shape import Many, Place, Scope, Shape, is_by_id
 from planner.scenario.shapes import SCENARIO
 from planner.scenario.tree import Complaints, Entry
 
@@ -66,6 +66,7 @@ class _Override:
             return self._new(entry)
         if entry is None or entry.value is None:
             entry = Entry({}, _FILE, None, self.path)
+        entry = _written_out(entry, shape)
         if isinstance(entry.value, tuple):
             return self._set_in_list(entry, shape, rest)
         if not isinstance(entry.value, Mapping):
@@ -79,6 +80,9 @@ class _Override:
         for key in sorted(entry.fields, key=len, reverse=True):
             if rest == key or rest.startswith((f"{key}.", f"{key}[")):
                 return key, rest[len(key) :].removeprefix(".")
+        elsewhere = _said_elsewhere(entry, shape, rest)
+        if elsewhere is not None:
+            return elsewhere
         first = re.split(r"[.\[]", rest, maxsplit=1)[0]
         known = _creatable(shape, entry)
         if first in known and isinstance(shape, Place):
@@ -133,6 +137,29 @@ class _Override:
         number = there[0] + given[0] if adds else there[0] * given[0]
         text = f"{_written(number)} {there[1]}".rstrip()
         return Entry(read_plain(text), _FILE, None, self.path, text)
+
+
+def _written_out(entry: Entry, shape: Shape) -> Entry:
+    """A short form as the mapping that it stands for: ``survive: 80 %`` as ``{share: 80 %}``."""
+    if isinstance(entry.value, Mapping):
+        return entry
+    one = isinstance(shape, Many) and shape.single and not isinstance(entry.value, tuple)
+    place = shape.item if isinstance(shape, Many) and one else shape
+    return place.short(entry, Scope(Complaints())) if isinstance(place, Place) else entry
+
+
+def _said_elsewhere(entry: Entry, shape: Shape, rest: str) -> tuple[str, str] | None:
+    """Key and rest of a path to what stands under another key: ``tp`` in ``parallelism: tp8``, or the other way."""
+    if not isinstance(shape, Place):
+        return None
+    first, _, after = rest.partition(".")
+    outer, _, inner = shape.target(first).partition(".")
+    if inner:
+        whole = next((key for key in entry.fields if shape.target(key) == outer), None)
+        return None if whole is None else (whole, f"{inner}.{after}".rstrip("."))
+    step, _, below = after.partition(".")
+    part = next((key for key in entry.fields if shape.target(key) == f"{outer}.{step}"), None)
+    return None if part is None else (part, below)
 
 
 def _below(shape: Shape, key: str, entry: Entry) -> Shape:

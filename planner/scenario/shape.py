@@ -60,6 +60,7 @@ class Place:
         short: writes out what is no mapping, or a mapping in another form.
         whole: two of them do not merge, the later one replaces the earlier one.
         default: key under ``defaults`` whose fields apply where they are not given.
+        other: shape under keys that are no fields, where the short form is a mapping of such keys.
     """
 
     model: type[Value] | None
@@ -68,6 +69,7 @@ class Place:
     short: Short = as_it_is
     whole: bool = False
     default: str = ""
+    other: Place | None = None
 
     @property
     def long_keys(self) -> frozenset[str]:
@@ -100,6 +102,8 @@ class Place:
 
     def below(self, key: str) -> Shape:
         """The shape under a key, long or short."""
+        if self.other is not None and key not in self.known:
+            return self.other
         outer, _, inner = self.target(key).partition(".")
         shape = self.fields.get(outer)
         return shape.below(inner) if inner and isinstance(shape, Place) else shape

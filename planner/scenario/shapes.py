@@ -54,7 +54,6 @@ _SERVICE: Final = Place(
             Place(
                 Bucket,
                 keys={"rate": "arrival_rps", "input": "input_tokens", "output": "output_tokens"},
-                fields=dict.fromkeys(["input_tokens", "output_tokens"], Leaf(shorthands.tokens)),
             ),
             "bucket", single="all",
         ),
@@ -114,26 +113,17 @@ _LIMITS: Final = Place(
     },
 )  # fmt: skip
 
+_REPLICA: Final = Place(RunningReplica, keys={"kv": "kv_usage", "node": "nodes"}, fields={"nodes": _LIST})
+_RUNNING: Final = Place(
+    RunningVariant, fields={"details": Many(_REPLICA, "replica")}, short=shorthands.under("replicas")
+)
+
 _FLEET: Final = Place(
     Fleet,
-    fields={
-        "running": Many(
-            Place(
-                RunningVariant,
-                fields={
-                    "details": Many(
-                        Place(
-                            RunningReplica, keys={"kv": "kv_usage", "node": "nodes"}, fields={"nodes": _LIST}
-                        ),
-                        "replica",
-                    )
-                },
-            ),
-            "running variant",
-        )
-    },
+    fields={"running": Many(_RUNNING, "running variant")},
     short=shorthands.current,
     whole=True,
+    other=_RUNNING,
 )
 
 _ACCELERATOR: Final = Place(

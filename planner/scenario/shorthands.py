@@ -19,12 +19,10 @@ __all__ = [
     "one_or_more",
     "parallelism",
     "percentile",
-    "tokens",
     "under",
 ]
 
 _PERCENTILE: Final = re.compile(r"[pP]?(?P<number>[0-9]+(\.[0-9]+)?)(th)?$")
-_TOKENS: Final = re.compile(r"\s*(?P<number>[0-9][0-9_]*)\s*tok(en)?s?\s*$")
 _ALL: Final = 100
 _DEGREE: Final = re.compile(r"(?P<name>tp|pp|dp|ep)\s*=?\s*(?P<degree>[0-9]+)$", re.IGNORECASE)
 _BETWEEN_DEGREES: Final = re.compile(r"[\s·,+x/_-]+")
@@ -109,13 +107,6 @@ def headroom(entry: Entry, scope: Scope) -> Entry:
     if "/" in unit or unit in {"rps", "qps", "rpm"}:
         return entry.but({"burst_rps": entry})
     return entry.but({"kv_tokens" if "tok" in unit else "relative": entry})
-
-
-def tokens(entry: Entry, scope: Scope) -> Entry:
-    """``4096 tokens`` is the number; lengths are whole numbers."""
-    del scope
-    match = _TOKENS.match(entry.value) if isinstance(entry.value, str) else None
-    return entry if match is None else entry.but(read_plain(match["number"]))
 
 
 def nodes(entry: Entry, scope: Scope) -> Entry:

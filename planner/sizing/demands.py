@@ -47,8 +47,11 @@ def demand_of(service: Service, candidates: Iterable[Candidate], pools: Mapping[
 def _survive(
     service: Service, candidates: Iterable[Candidate], pools: Mapping[PoolId, PoolState]
 ) -> Survive | None:
-    """Named domains as they are; else those of the service's candidates; without a candidate, every domain."""
-    if service.survive is None:
+    """Named domains as they are; else those of the service's candidates; without a candidate, every domain.
+
+    A promise of nothing is none.
+    """
+    if service.survive is None or service.survive.share == 0:
         return None
     used = {pools[candidate.pool].failure_domain for candidate in candidates}
     named = set(service.survive.failure_domains) or used or {pool.failure_domain for pool in pools.values()}

@@ -62,6 +62,59 @@ def test_an_override_changes_one_value(override: str, path: str, value: object) 
     assert value_after(override, path) == value
 
 
+SHORT: Final = """\
+services:
+  chat:
+    llm: Llama-3.1-8B
+    traffic: {rate: 12 req/s, input: 4096, output: 1024}
+    headroom: 20 %
+    survive: 100 %
+    variants:
+      a: {accelerator: H100, parallelism: tp8-pp2, quantization: fp8, cost: 2.5 $/h, capacity: 3 req/s, object: pods}
+      b: {accelerator: H100, tp: 2, cost: 5 $/h}
+pools:
+  h100: {accelerator: H100, nodes: 16, offering: spot}
+current: {chat/a@h100: 1}
+limits: {power: 40 kW}
+objective: [unserved, cost]
+"""
+
+
+@pytest.mark.parametrize(
+    ("override", "path", "value"),
+    [
+        ("services.chat.survive.share=80 %", "services/0/survive/share", 0.8),
+        ("services.chat.survive.share=+-30 %", "services/0/survive/share", 0.7),
+        ("services.chat.survive.domains=h100", "services/0/survive", {"share": 1.0, "failure_domains": ["h100"]}),
+        ("services.chat.headroom.relative=30 %", "services/0/headroom/relative", 0.3),
+        ("services.chat.variants.a.parallelism.pp=1", "services/0/variants/0/parallelism",
+         {"tp": 8, "pp": 1, "dp": 1, "ep": 1}),
+        ("services.chat.variants.a.tp=4", "services/0/variants/0/parallelism", {"tp": 4, "pp": 2, "dp": 1, "ep": 1}),
+        ("services.chat.variants.b.parallelism.tp=4", "services/0/variants/1/parallelism/tp", 4),
+        ("services.chat.variants.a.weights=bf16", "services/0/variants/0/quantization/weights", "bf16"),
+        ("services.chat.variants.a.quantization.kv_cache=fp8", "services/0/variants/0/quantization/kv_cache", "fp8"),
+        ("services.chat.variants.a.cost.price=3 $/h", "services/0/variants/0/cost/usd_per_h", 3.0),
+        ("services.chat.variants.a.cost.usd_per_h=*2", "services/0/variants/0/cost/usd_per_h", 5.0),
+        ("services.chat.variants.a.capacity.surge=4", "services/0/variants/0/capacity/surge_rps", 4.0),
+        ("services.chat.variants.a.object.kind=StatefulSet", "services/0/variants/0/object/kind", "StatefulSet"),
+        ("pools.h100.nodes.count=3", "pools/0/nodes/0/count", 3),
+        ("pools.h100.nodes.gpus=*2", "pools/0/nodes/0/gpus", 32),
+        ("pools.h100.price=2 $/h", "pools/0/offering", {"market": "spot", "usd_per_h": 2.0}),
+        ("limits.power.cap=50 kW", "limits/power/0/cap_w", 50000.0),
+        ("current.chat/a@h100.pending=2", "fleet/running/0/pending", 2),
+        ("current.chat/a@h100=+2", "fleet/running/0/replicas", 3),
+        ("objective.horizon=2 h", "objective/horizon_h", 2.0),
+    ],
+)  # fmt: skip
+def test_an_override_into_a_short_form_writes_it_out(override: str, path: str, value: object) -> None:
+    found: Any = parse_scenario(SHORT, overrides=[override]).model_dump(mode="json")
+    for step in path.split("/"):
+        found = found[int(step)] if step.isdecimal() else found[step]
+    if isinstance(value, dict):
+        found = {key: found[key] for key in value}
+    assert found == value
+
+
 def test_overrides_apply_in_turn() -> None:
     overrides = ["pools.h100.nodes.count=2", "pools.h100.nodes.count=*3", "pools.h100.nodes.count=+1"]
     assert parse_scenario(TEXT, overrides=overrides).pools[0].nodes[0].count == 7

@@ -96,6 +96,12 @@ class TestSurvive:
     def test_those_that_are_named(self) -> None:
         assert self.domains(survive={"failure_domains": ("z3", "b")}) == ("b", "z3")
 
+    def test_a_promise_of_nothing_is_none(self) -> None:
+        (demand,) = sized(
+            a_scenario(services=(a_service(survive={"share": "0 %"}),), pools=self.POOLS)
+        ).demands
+        assert demand.survive is None
+
     def test_all_where_there_is_no_candidate(self) -> None:
         assert self.domains(survive={}, places={"deny_accelerators": ("H100",)}) == ("b", "z1", "z3")
 
