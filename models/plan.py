@@ -8,16 +8,39 @@ from pydantic import Field
 
 from models.ids import CandidateId, NodeId, PoolId, ServiceId, VariantId
 from models.report import Violation
-from models.units import Count, Seconds
+from models.units import Count, PositiveCount, Seconds, Share
 from models.value import Value
 
-__all__ = ["Plan", "Step", "StepKind", "Stuck", "Wave"]
+__all__ = ["Plan", "Step", "StepKind", "Stuck", "Wave", "WaveLimits"]
+
+
+class WaveLimits(Value):
+    """How much may change at once, and how long things take that the problem does not know."""
+
+    max_surge_gpus: Count | None = Field(
+        None,
+        description="accelerators that may be held while a wave runs above the larger of start and solution, all pools together",
+    )
+    max_surge_replicas: Count | None = Field(
+        None, description="the same in replicas, per service, draining and starting ones included"
+    )
+    max_unavailable: Count | None = Field(
+        None,
+        description="ready replicas a service may lack while a wave runs, below the smaller of start and solution",
+    )
+    max_step_gpus: PositiveCount | None = Field(
+        None, description="accelerators of the replicas that one step starts or drains"
+    )
+    drain_s: Seconds = Field(60.0, description="time in which a draining replica ends its requests, s")
+    node_start_s: Seconds = Field(300.0, description="time until an added node takes pods, s")
 
 
 class StepKind(StrEnum):
-    """What a step does."""
+    """What a step does. ``await`` commands nothing; ``drain`` takes traffic away, ``remove`` then lowers the count."""
 
     ADD_NODES = "add_nodes"
+    CANCEL = "cancel"
+    AWAIT = "await"
     START = "start"
     DRAIN = "drain"
     REMOVE = "remove"
@@ -25,43 +48,64 @@ class StepKind(StrEnum):
 
 
 class Step(Value):
-    """One change of one count."""
+    """One change of one count, named as whoever carries it out needs it."""
 
     kind: StepKind
     pool: PoolId
     candidate: CandidateId | None = None
     service: ServiceId | None = None
     variant: VariantId | None = None
-    count: Count = Field(description="replicas (or nodes) that this step starts, drains or removes")
-    before: Count = Field(description="count of the candidate (or nodes) before the step")
-    after: Count = Field(description="count after the step")
-    nodes: tuple[NodeId, ...] = Field((), description="where pods start or stop, as far as it matters")
+    count: PositiveCount = Field(
+        description="replicas (or nodes) that this step orders, cancels, awaits, drains or removes"
+    )
+    before: Count = Field(
+        description="replicas of the candidate that are wanted before the step (or nodes added)"
+    )
+    after: Count = Field(description="the same after the step; equal to before for await and drain")
+    nodes: tuple[NodeId, ...] = Field(
+        (),
+        description="nodes of the pods that start, drain or stop, one entry per pod; empty where they are not known",
+    )
 
 
 class Wave(Value):
-    """Steps that may run together; the next wave waits for all of them."""
+    """Steps in order; they may run together, but for a removal, which waits for its drain. The next wave waits for all."""
 
-    steps: tuple[Step, ...]
-    duration_s: Seconds = Field(description="longest start-up or drain of the wave, s")
+    steps: tuple[Step, ...] = Field(min_length=1)
+    duration_s: Seconds = Field(description="longest start-up, drain or addition of nodes in the wave, s")
     extra_gpus: dict[PoolId, int] = Field(
-        {}, description="accelerators above the larger of before and after, while it runs"
+        {},
+        description="accelerators held while it runs above the larger of what start and solution hold",
     )
 
 
 class Stuck(Value):
-    """Why the fleet cannot move without making something worse, and the smallest slack that would do."""
+    """Why the fleet cannot move further without making something worse, and the least that would let it."""
 
-    pool: PoolId | None
-    extra_gpus: int
-    text: str
-    violations: tuple[Violation, ...] = ()
+    proven: bool = Field(description="every order was tried; False: none was found")
+    violations: tuple[Violation, ...] = Field((), description="what the next replica would break")
+    extra_gpus: dict[PoolId, PositiveCount] = Field(
+        {},
+        description="with so many accelerators more on empty nodes of these pools an order exists (verified); empty: that does not help",
+    )
+    drop: dict[ServiceId, Share] = Field(
+        {},
+        description="with so much less of a service's demand served for a while an order exists (verified); empty: that does not help",
+    )
+    smallest: bool = Field(
+        False, description="fewer accelerators in one pool, and a smaller worst drop, are proven not to do"
+    )
 
 
 class Plan(Value):
-    """Ordered waves. No state on the way is worse than the start in any budget or minimum."""
+    """Ordered waves. No state on the way is worse than both ends in any budget or minimum."""
 
     waves: tuple[Wave, ...] = ()
     duration_s: Seconds = 0.0
-    changes: int = 0
+    changes: Count = Field(0, description="replicas started, stopped, cancelled or moved by the solution")
+    proven_fewest: bool = Field(
+        False, description="no plan that only moves toward the solution has fewer waves"
+    )
+    limits: WaveLimits = WaveLimits()
     stuck: Stuck | None = Field(None, description="set: the waves end before the solution is reached")
-    derived_from: str = Field("", description="fingerprint of the solution")
+    derived_from: str = Field("", description="fingerprint of the solution; of a way back, of the plan")
