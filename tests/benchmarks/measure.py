@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from models.problem import Problem
-from models.solution import Solution
+from models.report import Assessment
+from models.solution import Level, Solution
 from planner.optimization import SOLVERS, solve
 from planner.optimization.formulation import formulate
 from planner.optimization.protocol import SolveOptions
-from planner.referee import check
+from planner.referee import assess
 from tests.benchmarks.registry import INSTANCES, SIZES, Family, Instance
 
 __all__ = [
@@ -53,25 +54,12 @@ class Measured:
     solve_s: float
     check_s: float
     solution: Solution
-    violations: int
+    assessment: Assessment | None = None
 
     @property
-    def worst_gap(self) -> float | None:
-        """The largest gap over the levels; None where a level has no bound."""
-        gaps = [level.gap for level in self.solution.proof.levels]
-        known = [gap for gap in gaps if gap is not None]
-        return max(known) if known and len(known) == len(gaps) else None
-
-    @property
-    def cost(self) -> float | None:
-        """Value of the cost level."""
-        return next((level.value for level in self.solution.proof.levels if level.name == "cost"), None)
-
-    @property
-    def unserved(self) -> float | None:
-        """Load that stays unserved, req/s; None without a plan."""
-        levels = [level for level in self.solution.proof.levels if level.name.startswith("unserved-load")]
-        return sum(level.value for level in levels) if self.solution.has_plan else None
+    def cost(self) -> Level | None:
+        """The cost level; None without a plan."""
+        return next((level for level in self.solution.proof.levels if level.name == "cost"), None)
 
 
 def measured(
@@ -99,7 +87,7 @@ def _once(
     start = time.perf_counter()
     solution = solve(problem, solver=solver, options=options).solution
     solved = time.perf_counter()
-    violations = len(check(problem, solution)) if solution.has_plan else 0
+    assessment = assess(problem, solution) if solution.has_plan else None
     return Measured(
         instance=instance.name,
         candidates=len(problem.candidates),
@@ -108,7 +96,7 @@ def _once(
         solve_s=solved - start,
         check_s=time.perf_counter() - solved,
         solution=solution,
-        violations=violations,
+        assessment=assessment,
     )
 
 
@@ -136,15 +124,17 @@ def _process_s(arguments: Sequence[str]) -> float:
 def instances_table(rows: Sequence[Measured]) -> str:
     """A Markdown table; the ratio is against the fastest solver of the same instance in the same run."""
     lines = [
-        "| instance | candidates | solver | formulate s | solve s | × fastest | check s | status | unserved req/s | cost | worst gap |",
+        "| instance | candidates | solver | formulate s | solve s | × fastest | check s | status | unserved req/s | cost | gap of cost |",
         "|---|--:|---|--:|--:|--:|--:|---|--:|--:|--:|",
     ]
     for row in rows:
         fastest = min(other.solve_s for other in rows if other.instance == row.instance)
+        cost, figures = row.cost, row.assessment
         lines.append(
             f"| {row.instance} | {row.candidates} | {row.solver} | {row.formulate_s:.3f} | {row.solve_s:.2f}"
             f" | {row.solve_s / fastest:.1f} | {row.check_s:.3f} | {row.solution.status}"
-            f" | {_shown(row.unserved)} | {_shown(row.cost)} | {_shown(row.worst_gap, '.2%')} |"
+            f" | {_shown(figures and figures.unserved_rps)} | {_shown(cost and cost.value)}"
+            f" | {_shown(cost and cost.gap, '.2%')} |"
         )
     return "\n".join(lines)
 
