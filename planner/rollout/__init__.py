@@ -7,7 +7,7 @@ any size, ``exact`` tries every order of a small one, ``slack`` says what a stuc
 from __future__ import annotations
 
 from planner.rollout.alternatives import SolveAgain, fewest_moves, fewest_moves_problem
-from planner.rollout.roll_out import roll_out
+from planner.rollout.front import roll_out
 from planner.rollout.undo import reverse
 
 __all__ = ["SolveAgain", "fewest_moves", "fewest_moves_problem", "reverse", "roll_out"]
