@@ -3,20 +3,22 @@
 Every service and role is told in shares of its demand: a replica's capacity is the share of the demand
 that it covers inside SLO and trigger, and of the load with headroom up to τ (the smaller of the two).
 Required is what the running fleet leaves uncovered of 1, spare is what it has above 1, and the residual
-headroom is (capacity - load) / capacity. A pool is a GPU type of its own, so that the heuristics know
+headroom is (capacity - load) / capacity. Where a service has both paths, the aggregated one is asked first and the other
+one for the share that is left. A pool is a GPU type of its own, so that the heuristics know
 where GPUs are free. What they were never told (nodes, power, money, failures) they do not keep; the
 referee says so.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Final
 
 from models.hardware import Quota
-from models.ids import CandidateId, ServiceId
+from models.ids import CandidateId, PoolId, ServiceId
 from models.problem import PATHS, Candidate, Demand, PoolState, Problem, ServingPath
 from models.variant import Role
 from planner.optimization.formulation.budgets import quota_speaks_of
@@ -33,6 +35,7 @@ __all__ = [
     "free_gpus",
     "headroom_of",
     "required",
+    "rest_groups",
     "role_groups",
     "service_states",
     "spare",
@@ -47,16 +50,20 @@ EXACT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RoleGroup:
-    """The candidates of one role of a service with the share of the demand that one replica of each covers."""
+    """The candidates of one role of a service with the share of the demand that one replica of each covers.
+
+    ``elsewhere`` is the share that the other path of the service covers already.
+    """
 
     demand: Demand
     role: Role
     covers: Mapping[CandidateId, float]
     candidates: tuple[Candidate, ...]
+    elsewhere: float = 0.0
 
     def capacity(self, counts: Counts) -> float:
-        """Share of the demand that these counts cover."""
-        return sum(share * counts.get(name, 0) for name, share in self.covers.items())
+        """Share of the demand that these counts cover, with what is covered elsewhere."""
+        return self.elsewhere + sum(share * counts.get(name, 0) for name, share in self.covers.items())
 
 
 def role_groups(index: Index) -> Iterator[RoleGroup]:
@@ -66,10 +73,28 @@ def role_groups(index: Index) -> Iterator[RoleGroup]:
         if not paths or demand.arrival_rps <= 0:
             continue
         path = ServingPath.AGGREGATED if ServingPath.AGGREGATED in paths else paths[0]
-        for role in PATHS[path]:
-            group = index.role(demand, role)
-            covers = {c.id: _covers(index, demand, c) for c in group}
-            yield RoleGroup(demand, role, covers, group)
+        yield from _groups(index, demand, path)
+
+
+def rest_groups(index: Index, counts: Counts) -> Iterator[RoleGroup]:
+    """Of services with both paths: the roles that are asked for what the aggregated one leaves uncovered.
+
+    The published rules know one path per service. What runs there comes first; the other one is asked for the rest
+    only, by the same rules.
+    """
+    for group in role_groups(index):
+        missing = required(group, counts)
+        if missing and group.role is Role.BOTH and ServingPath.DISAGGREGATED in index.paths(group.demand):
+            yield from _groups(index, group.demand, ServingPath.DISAGGREGATED, elsewhere=1.0 - missing)
+
+
+def _groups(
+    index: Index, demand: Demand, path: ServingPath, *, elsewhere: float = 0.0
+) -> Iterator[RoleGroup]:
+    for role in PATHS[path]:
+        group = index.role(demand, role)
+        covers = {c.id: _covers(index, demand, c) for c in group}
+        yield RoleGroup(demand, role, covers, group, elsewhere)
 
 
 def _covers(index: Index, demand: Demand, candidate: Candidate) -> float:
@@ -99,16 +124,23 @@ def headroom_of(group: RoleGroup, counts: Counts) -> float:
 
 def free_gpus(index: Index, counts: Counts) -> dict[str, int]:
     """Free GPUs by pool, with the nodes that may be added; -1 is unlimited."""
-    return {pool.id: _free(index, pool, counts) for pool in index.problem.pools}
+    used: dict[PoolId, int] = defaultdict(int)
+    for candidate, count in _running(index.problem, counts):
+        used[candidate.pool] += candidate.gpus * count
+    return {pool.id: _free(index, pool, used[pool.id]) for pool in index.problem.pools}
 
 
-def _free(index: Index, pool: PoolState, counts: Counts) -> int:
+def _running(problem: Problem, counts: Counts) -> Iterator[tuple[Candidate, int]]:
+    """Candidates with replicas: few of all, and a cycle asks often."""
+    return ((problem.candidate[name], count) for name, count in counts.items() if count)
+
+
+def _free(index: Index, pool: PoolState, used: int) -> int:
     most = index.most_nodes(pool)
     if not index.bounded(pool) or most is None:
         return -1
     usable = sum(node.free_gpus for node in pool.nodes if node.accepts_pods and node.holds_pods)
     grown = pool.growth.gpus_per_node * most if pool.growth else 0
-    used = sum(c.gpus * counts.get(c.id, 0) for c in index.by_pool[pool.id])
     return max(0, usable + grown - used)
 
 
@@ -169,7 +201,7 @@ def _state(index: Index, groups: list[RoleGroup], counts: Counts) -> ServiceStat
     signal = AnalyzerSignal(
         required={group.role: required(group, counts) for group in groups},
         spare={group.role: spare(group, counts) for group in groups},
-        demand={group.role: 1.0 for group in groups},
+        demand={group.role: 1.0 - group.elsewhere for group in groups},
     )
     return ServiceState(
         name=demand.service,
@@ -201,7 +233,8 @@ def budget_of(index: Index, counts: Counts) -> Budget:
 
 
 def _used(problem: Problem, quota: Quota, counts: Counts) -> int:
-    return sum(c.gpus * counts.get(c.id, 0) for c in problem.candidates if quota_speaks_of(problem, quota, c))
+    running = _running(problem, counts)
+    return sum(c.gpus * count for c, count in running if quota_speaks_of(problem, quota, c))
 
 
 def counts_from(targets: Mapping[str, int], counts: Counts) -> dict[CandidateId, int]:

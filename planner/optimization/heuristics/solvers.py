@@ -19,6 +19,7 @@ from planner.optimization.heuristics.adapter import (
     counts_from,
     headroom_of,
     required,
+    rest_groups,
     role_groups,
     service_states,
     variant_state,
@@ -47,11 +48,23 @@ _CYCLES: Final = 50
 def greedy_counts(problem: Problem) -> Counts:
     """Greedy-by-Saturation: services that have too much shrink; then the fullest grow first, cheapest variant first.
 
-    In a cycle every service that misses capacity asks for its cheapest variant that can still grow.
+    In a cycle every service that misses capacity asks for its cheapest variant that can still grow. Growth by whole
+    replicas may leave a dearer one to spare, so shrinking and growing take turns until neither changes anything.
     """
-    index = Index(problem)
-    groups = tuple(role_groups(index))
-    counts = _until_steady(index, groups, _shrink)
+    return _on_both_paths(problem, _greedy)
+
+
+def _greedy(index: Index, groups: tuple[RoleGroup, ...], counts: Counts) -> Counts:
+    seen = [counts]
+    for _ in range(_CYCLES):
+        counts = _grown(index, groups, _until_steady(index, groups, (counts, _shrink)))
+        if counts in seen:
+            break
+        seen.append(counts)
+    return counts
+
+
+def _grown(index: Index, groups: tuple[RoleGroup, ...], counts: Counts) -> Counts:
     for _ in range(_CYCLES):
         before = dict(counts)
         for group in sorted(groups, key=lambda g: _urgency(g, before)):
@@ -90,28 +103,48 @@ def _grow(index: Index, group: RoleGroup, counts: Counts) -> Counts:
 
 def cost_aware_counts(problem: Problem) -> Counts:
     """CostAware: no budget, every service on its own; cheapest capacity first, dearest away first."""
-    index = Index(problem)
-    return _until_steady(index, tuple(role_groups(index)), _each(cost_aware))
+
+    def rule(index: Index, groups: tuple[RoleGroup, ...], counts: Counts) -> Counts:
+        return _until_steady(index, groups, (counts, _each(cost_aware)))
+
+    return _on_both_paths(problem, rule)
 
 
 def fair_share_counts(problem: Problem) -> Counts:
     """GreedyByScore: the service that misses most, weighed by priority, is brought down to the mean, again and again."""
-    index = Index(problem)
 
-    def cycle(states: tuple[ServiceState, ...], counts: Counts) -> Mapping[str, Targets]:
-        return fair_share(states, budget_of(index, counts))[0]
+    def rule(index: Index, groups: tuple[RoleGroup, ...], counts: Counts) -> Counts:
+        def cycle(states: tuple[ServiceState, ...], counts: Counts) -> Mapping[str, Targets]:
+            return fair_share(states, budget_of(index, counts))[0]
 
-    return _until_steady(index, tuple(role_groups(index)), cycle)
+        return _until_steady(index, groups, (counts, cycle))
+
+    return _on_both_paths(problem, rule)
 
 
 def rescale_counts(problem: Problem) -> Counts:
     """Rescale: contended pools are shared out by water-filling, reclaiming from who has more; the rest as fair share."""
+
+    def rule(index: Index, groups: tuple[RoleGroup, ...], counts: Counts) -> Counts:
+        def cycle(states: tuple[ServiceState, ...], counts: Counts) -> Mapping[str, Targets]:
+            return rescaled_fair_share(states, budget_of(index, counts), RescaleScope())[0]
+
+        return _until_steady(index, groups, (counts, cycle))
+
+    return _on_both_paths(problem, rule)
+
+
+Rule = Callable[[Index, tuple[RoleGroup, ...], Counts], Counts]
+"""From counts to counts at which the rule rests, for these roles."""
+
+
+def _on_both_paths(problem: Problem, rule: Rule) -> Counts:
+    """A rule from the fleet that runs, pending replicas on order; then for what is left to the other path."""
     index = Index(problem)
-
-    def cycle(states: tuple[ServiceState, ...], counts: Counts) -> Mapping[str, Targets]:
-        return rescaled_fair_share(states, budget_of(index, counts), RescaleScope())[0]
-
-    return _until_steady(index, tuple(role_groups(index)), cycle)
+    counts: Counts = {c.id: c.on_order for c in problem.candidates if c.on_order}
+    counts = rule(index, tuple(role_groups(index)), _at_least_minimum(problem, counts))
+    rest = tuple(rest_groups(index, counts))
+    return rule(index, rest, counts) if rest else counts
 
 
 Cycle = Callable[[tuple[ServiceState, ...], Counts], Mapping[str, Targets]]
@@ -125,10 +158,9 @@ def _shrink(states: tuple[ServiceState, ...], _: Counts) -> Mapping[str, Targets
     return {state.key: scale_down(state) for state in states}
 
 
-def _until_steady(index: Index, groups: tuple[RoleGroup, ...], cycle: Cycle) -> Counts:
-    """Repeat a cycle from the fleet that runs, pending replicas on order, until it changes nothing or goes round."""
-    counts: Counts = {c.id: c.on_order for c in index.problem.candidates if c.on_order}
-    counts = _at_least_minimum(index.problem, counts)
+def _until_steady(index: Index, groups: tuple[RoleGroup, ...], start: tuple[Counts, Cycle]) -> Counts:
+    """Repeat a cycle from some counts until it changes nothing or goes round."""
+    counts, cycle = start
     seen = [dict(counts)]
     for _ in range(_CYCLES):
         targets = cycle(service_states(index, groups, counts), counts)
