@@ -205,17 +205,29 @@ def test_what_is_found_is_reported(engine: Engine) -> None:
         ("Cbc0038I Pass 3: infeasible\nResult - Stopped on time limit\n\nNo feasible solution found\n", True, "timed_out",
          None),
         ("Result - Problem proven infeasible\n\nNo feasible solution found\n", True, "infeasible", None),
+        (
+            "Result - Problem proven infeasible\n\nTotal time (CPU seconds):  4.9   (Wallclock seconds):       5.00\n",
+            True,
+            "timed_out",
+            None,
+        ),
+        (
+            "Result - Problem proven infeasible\n\nTotal time (CPU seconds):  4.9   (Wallclock seconds):       4.90\n",
+            True,
+            "infeasible",
+            None,
+        ),
         ("Presolve determined that the problem was infeasible with tolerance of 1e-08\n", True, "infeasible", None),
         ("Result - Optimal solution found\n\nObjective value:                0.0\n", False, "optimal", 0.0),
         ("", True, "failed", None),
     ],
     ids=["optimal", "within the gap", "cut with a plan", "cut without", "cut after a failed try", "infeasible",
-         "infeasible in presolve", "no goal", "no log"],
+         "called infeasible when time was over", "infeasible in time", "infeasible in presolve", "no goal", "no log"],
 )  # fmt: skip
 def test_cbc_is_read_in_its_own_words(
     log: str, has_goal: bool, termination: str, bound: float | None
 ) -> None:
-    answer = pulp_backend._read_cbc_log(log, has_goal=has_goal)
+    answer = pulp_backend._read_cbc_log(log, has_goal=has_goal, seconds=5.0)
     assert (answer.termination, answer.bound) == (termination, bound)
 
 

@@ -173,7 +173,7 @@ class PulpCbc(_Pulp):
             except pulp.PulpSolverError:
                 return _Answer(Termination.FAILED)
             text = log.read_text(errors="replace") if log.exists() else ""
-        return _read_cbc_log(text, has_goal=bool(ask.goal.terms))
+        return _read_cbc_log(text, has_goal=bool(ask.goal.terms), seconds=ask.seconds)
 
 
 def _model(ask: Ask, most: float) -> _Model:
@@ -239,14 +239,18 @@ def _cbc() -> str:
 
 
 _LOWER_BOUND: Final = re.compile(r"^Lower bound:\s+(\S+)", re.MULTILINE)
+_WALL_TIME: Final = re.compile(r"Wallclock seconds\):\s+(\S+)")
+_WALL_STEP_S: Final = 0.01
 _OBJECTIVE: Final = re.compile(r"^Objective value:\s+(\S+)", re.MULTILINE)
 
 
-def _read_cbc_log(text: str, *, has_goal: bool) -> _Answer:
+def _read_cbc_log(text: str, *, has_goal: bool, seconds: float) -> _Answer:
     """CBC's own words. "Optimal solution found" without a gap means value and bound are one."""
     lowered = text.lower()
     objective = _OBJECTIVE.search(text)
-    if objective is None and "stopped on time" in lowered:
+    took = [float(found) for found in _WALL_TIME.findall(text)]
+    # CBC calls a program infeasible when its time is over before the relaxation is solved.
+    if objective is None and ("stopped on time" in lowered or (took and took[-1] >= seconds - _WALL_STEP_S)):
         return _Answer(Termination.TIMED_OUT)
     if objective is None:
         return _Answer(Termination.INFEASIBLE if "infeasible" in lowered else Termination.FAILED)
