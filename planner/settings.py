@@ -31,8 +31,9 @@ class Settings(BaseSettings):
     strategies that find good plans, which costs more than sharing a core does."""
 
     time_limit_s: PositiveSeconds = 60.0
-    """Wall-clock limit of one solve, seconds. Default 60: a person waits that long once, and most
-    plans are proven far sooner."""
+    """Wall-clock limit of one decision, seconds: the answer and, where there is none, the best plan
+    under scarcity and the reasons. Default 60: a person waits that long once, and most plans are
+    proven far sooner."""
 
     gap: Share = 1e-4
     """Relative gap at which a level counts as optimal, 1. Default 0.01 %: below what any price or
@@ -43,8 +44,8 @@ class Settings(BaseSettings):
     that equal versions give equal plans."""
 
     log_level: LogLevel = "WARNING"
-    """Least severe record that is written to stderr. Default WARNING: a plan on the screen
-    should stand alone."""
+    """Least severe record that is written to stderr. INFO and DEBUG write one line of ``key=value``
+    pairs per decision. Default WARNING: a plan on the screen should stand alone."""
 
 
 def load_settings() -> Settings:

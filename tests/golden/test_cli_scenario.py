@@ -100,6 +100,17 @@ def test_a_heuristic_by_name_stands_with_what_it_breaks() -> None:
     assert {violation["family"] for violation in document["violations"]} & {"gpus", "placement"}
 
 
+def test_a_heuristic_that_leaves_promised_demand_unserved_breaks_no_limit_and_ends_with_3() -> None:
+    done = run("plan", SCENARIO, "--solver", "greedy", "--json", *TOO_MUCH)
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["status"]) == (3, "FEASIBLE")
+    assert (document["violations"], document["unkept_promises"]) == ([], ["chat"])
+    said = run("plan", SCENARIO, "--solver", "greedy", *TOO_MUCH).stdout
+    assert "The promise to serve all demand is not kept for chat." in said
+    assert "Rules that this plan breaks" not in said
+    assert run("plan", SCENARIO, "--solver", "greedy", "--allow-unserved", *TOO_MUCH).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from models.report import Report
     from models.scenario import Scenario
     from planner.optimization.protocol import SolveOptions
+    from planner.settings import Settings
 
 __all__ = ["SET_HELP", "Solving", "answered", "ending"]
 
@@ -62,25 +63,28 @@ def answered(path: Path, options: Solving) -> Report:
     Raises:
         ConfigurationError: the scenario or an option is wrong.
     """
+    from planner.cli.decision_log import log_planned
     from planner.door import load_scenario
     from planner.planning import plan_scenario
-
-    scenario = _ordered(load_scenario(path, overrides=options.overrides or ()), options.objective)
-    with shown_progress() as progress:
-        return plan_scenario(
-            scenario,
-            solver=options.solver,
-            options=_solve_options(options),
-            progress=progress,
-            allow_unserved=options.allow_unserved,
-        )
-
-
-def _solve_options(options: Solving) -> SolveOptions:
-    from planner.optimization.protocol import SolveOptions
     from planner.settings import load_settings
 
     settings = load_settings()
+    scenario = _ordered(load_scenario(path, overrides=options.overrides or ()), options.objective)
+    with shown_progress() as progress:
+        report = plan_scenario(
+            scenario,
+            solver=options.solver,
+            options=_solve_options(options, settings),
+            progress=progress,
+            allow_unserved=options.allow_unserved,
+        )
+    log_planned(report, settings.log_level)
+    return report
+
+
+def _solve_options(options: Solving, settings: Settings) -> SolveOptions:
+    from planner.optimization.protocol import SolveOptions
+
     return SolveOptions(
         time_limit_s=settings.time_limit_s if options.time_limit is None else options.time_limit,
         gap=settings.gap if options.gap is None else options.gap,
