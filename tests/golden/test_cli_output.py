@@ -121,6 +121,29 @@ def test_a_terminal_stops_after_many_services_unless_all_are_asked_for(
     assert ("and 5 more services; --all shows them" in text) is not every_service
 
 
+def test_a_conflict_that_there_was_no_time_to_find_is_said_to_be_missing() -> None:
+    report = an_infeasible_report()
+    unexplained = report.but(explanation=report.explanation.but(conflict=None, relaxations=()))
+    assert "What conflicts was not found in the time given: allow more time." in piped(unexplained)
+    assert "in the time given" not in piped(report)
+
+
+def test_variants_say_their_role_once_and_the_domain_where_there_are_several() -> None:
+    report = an_optimal_report()
+    chat, *rest = report.problem.candidates
+    names = {"decode": "decode @ ", "decode-h100": "decode-h100 @ ", "half": "half (decode) @ "}
+    for variant, shown in names.items():
+        renamed = chat.but(variant=variant, role="decode", fabric_domain="rack-1")
+        problem = report.problem.but(candidates=(renamed, *rest))
+        assert f"  {shown}{chat.pool} " in piped(report.but(problem=problem))
+        assert "rack-1" not in piped(report.but(problem=problem))
+    pool = report.problem.pool[chat.pool]
+    nodes = tuple(node.but(fabric_domain=f"rack-{number}") for number, node in enumerate(pool.nodes, start=1))
+    pools = tuple(pool.but(nodes=nodes) if each.id == pool.id else each for each in report.problem.pools)
+    spread = report.problem.but(candidates=(chat.but(fabric_domain="rack-1"), *rest), pools=pools)
+    assert f"@ {chat.pool} # rack-1" in piped(report.but(problem=spread))
+
+
 def test_services_with_unserved_demand_stand_first() -> None:
     report = a_large_report(3)
     figures = report.answer.assessment

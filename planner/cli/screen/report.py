@@ -100,6 +100,8 @@ def _show_conflict(console: Console, report: Report) -> None:
     explanation = report.explanation
     if explanation.conflict is not None:
         panel(console, "What conflicts", [conflict_sentence(explanation.conflict)], style="red")
+    else:
+        console.print("What conflicts was not found in the time given: allow more time.")
     if explanation.relaxations:
         sentences = [relaxation_sentence(each, report.problem) for each in explanation.relaxations]
         panel(console, "Any one of these makes every promise hold", sentences, style="yellow")
