@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from planner.clock import Clock
 from planner.optimization.backends.engine import Engine
 from planner.optimization.exact import WholeProgram
 from planner.optimization.heuristics.answer import HeuristicSolver
@@ -15,6 +16,7 @@ __all__ = [
     "column_generation",
     "cost_aware",
     "cp_sat",
+    "exact_engine",
     "fair_share",
     "greedy",
     "pulp_cbc",
@@ -25,11 +27,16 @@ __all__ = [
 
 def auto() -> Solver:
     """By size: small and middle programs whole, HiGHS first and CP-SAT from where it stands; fleets by column generation."""
+    return WholeProgram(exact_engine(), name="auto")
+
+
+def exact_engine(clock: Clock | None = None) -> Engine:
+    """The engine of ``auto``."""
     from planner.optimization.backends.race import BySize, Relay
 
-    small = partial(Relay, [_highs, _cp_sat])
-    large = partial(Relay, [_column_generation, _highs, _cp_sat])
-    return WholeProgram(BySize(small, large), name="auto")
+    small = partial(Relay, [_highs, _cp_sat], clock=clock)
+    large = partial(Relay, [_column_generation, _highs, _cp_sat], clock=clock)
+    return BySize(small, large)
 
 
 def cp_sat() -> Solver:

@@ -8,7 +8,8 @@ import pytest
 
 from models.explanation import Explanation
 from models.hardware import NodeGrowth, PowerDomain, Quota
-from models.problem import Problem
+from models.ids import ServiceId
+from models.problem import Problem, VariantBounds
 from models.saturation import Headroom
 from models.solution import Status
 from models.variant import Role
@@ -17,9 +18,12 @@ from planner.clock import FakeClock
 from planner.optimization import explain, solve
 from planner.optimization.backends.cpsat import CpSat
 from planner.optimization.explaining.conflict import conflict_of
+from planner.optimization.explaining.feasibility import Oracle
+from planner.optimization.explaining.limits import Rerated
 from planner.optimization.formulation import formulate
 from planner.optimization.program import Goal
 from planner.optimization.protocol import SolveOptions
+from planner.referee import assess
 from tests.builders import a_candidate, a_demand, a_node, a_pool, a_problem, an_incumbent
 from tests.engines import an_ask
 
@@ -99,12 +103,12 @@ CASES: Final[dict[str, tuple[Problem, set[str], list[tuple[str, tuple[str, ...],
             [a_pool(nodes=1)],
         ),
         {"headroom", "gpus"},
-        [("gpus", ("east",), 8, 10)],
+        [("headroom", ("chat",), 0.5, 0.2), ("gpus", ("east",), 8, 10)],
     ),
     "survive": (
         a_problem([a_demand(rps=2.0, survive=Survive(failure_domains=("east",)))]),
         {"survive"},
-        [],
+        [("survive", ("chat",), 1, 0)],
     ),
     "ratio": (
         a_problem(
@@ -115,7 +119,7 @@ CASES: Final[dict[str, tuple[Problem, set[str], list[tuple[str, tuple[str, ...],
             ],
         ),
         {"rate", "ratio", "bounds"},
-        [("bounds", ("chat",), 9, 16)],
+        [("ratio", ("chat", "max"), 1, 10), ("bounds", ("chat",), 9, 16)],
     ),
     "safe scale-in": (
         a_problem(
@@ -124,7 +128,7 @@ CASES: Final[dict[str, tuple[Problem, set[str], list[tuple[str, tuple[str, ...],
             quotas=(Quota(id="team", gpus=3),),
         ),
         {"safe_scale_in", "quota"},
-        [("quota", ("team",), 3, 4)],
+        [("safe_scale_in", ("chat/small@east",), 4, 3), ("quota", ("team",), 3, 4)],
     ),
     "pinned incumbents": (
         a_problem(
@@ -134,7 +138,49 @@ CASES: Final[dict[str, tuple[Problem, set[str], list[tuple[str, tuple[str, ...],
             incumbents=(an_incumbent(a_candidate(), "n0"), an_incumbent(a_candidate(), "n1")),
         ),
         {"rate", "placement", "incumbents"},
-        [("gpus", ("east",), 8, 12)],
+        [("gpus", ("east",), 8, 12), ("incumbents", (), 0, 1)],
+    ),
+    "a part survives": (
+        a_problem(
+            [a_demand(rps=4.0, survive=Survive(share=0.9, failure_domains=("east",)))],
+            [a_candidate(), a_candidate(pool="west", cost=2.0)],
+            [a_pool(), a_pool("west", nodes=1, gpus=3)],
+        ),
+        {"survive", "gpus"},
+        [("survive", ("chat",), 0.9, 0.747), ("gpus", ("west",), 3, 4)],
+    ),
+    "maximum of a variant": (
+        a_problem([a_demand(rps=4.0, variants=(VariantBounds(variant="small", max_replicas=3),))]),
+        {"rate", "bounds"},
+        [("bounds", ("chat", "small"), 3, 4)],
+    ),
+    "maximum of a candidate": (
+        a_problem([a_demand(rps=4.0)], [a_candidate(max_replicas=1)]),
+        {"rate", "bounds"},
+        [("bounds", ("chat/small@east",), 1, 4)],
+    ),
+    "minima": (
+        a_problem(
+            [a_demand(rps=1.0, min_replicas=3)],
+            [a_candidate(min_replicas=4)],
+            quotas=(Quota(id="team", gpus=3),),
+        ),
+        {"bounds", "quota"},
+        [("bounds", ("chat/small@east",), 4, 3), ("quota", ("team",), 3, 4)],
+    ),
+    "a step up": (
+        a_problem([a_demand(rps=4.0)], [a_candidate(current=1, max_step_up=2)]),
+        {"rate", "change"},
+        [("change", ("chat/small@east",), 2, 3)],
+    ),
+    "a step down": (
+        a_problem(
+            [a_demand(rps=1.0)],
+            [a_candidate(current=5, max_step_down=1)],
+            quotas=(Quota(id="team", gpus=3),),
+        ),
+        {"change", "quota"},
+        [("change", ("chat/small@east",), 1, 2), ("quota", ("team",), 3, 4)],
     ),
     "no candidate": (a_problem(None, []), {"demand"}, []),
 }
@@ -196,6 +242,55 @@ def test_rows_that_nothing_can_keep_are_named() -> None:
     assert ("survive", "chat", "aggregated", "both", "east") in conflict.rows
 
 
+def test_rows_of_the_conflict_are_minimal() -> None:
+    # Search is not needed for the conflict: its pool has room.
+    problem = a_problem(
+        [a_demand(), a_demand("search", rps=2.0)],
+        [a_candidate(), a_candidate("search", pool="west")],
+        [a_pool(nodes=1), a_pool("west")],
+    )
+    conflict = explained(problem).conflict
+    assert conflict is not None
+    assert conflict.rows == (("rate", "chat", "aggregated", "both"), ("gpus", "east"))
+
+
+def test_the_cheapest_plan_is_shown_first_with_its_cost() -> None:
+    problem = a_problem(
+        [a_demand(rps=10.0)],
+        [a_candidate(cost=3.0), a_candidate(pool="west", cost=1.0)],
+        [a_pool(nodes=1, gpus=4), a_pool("west", nodes=1, gpus=5)],
+    )
+    found = explained(problem).relaxations
+    assert [(r.key, r.needed, r.cost) for r in found] == [(("west",), 6, 18.0), (("east",), 5, 20.0)]
+
+
+def test_a_promise_of_latency_is_made_looser_by_whoever_can_size_again() -> None:
+    problem = a_problem(None, None, [a_pool(nodes=1)])
+    asked = []
+
+    def rerate(service: ServiceId, factor: float) -> Rerated:
+        asked.append((service, factor))
+        return Rerated(
+            problem.but(candidates=[c.but(rated_rps=factor, surge_rps=factor) for c in problem.candidates]),
+            {"ttft_s": factor},
+        )
+
+    solution = solve(problem, solver="pulp").solution
+    slo = next(r for r in explain(problem, solution, None, rerate=rerate).relaxations if r.family == "slo")
+    assert (slo.key, slo.limit, slo.needed, slo.facts, slo.verified) == (
+        ("chat",), 1.0, 1.25, {"ttft_s": 1.25}, True,
+    )  # fmt: skip
+    assert {service for service, _ in asked} == {"chat"}
+
+
+def test_what_would_serve_all_is_told_where_demand_may_stay_unserved() -> None:
+    problem = a_problem(None, None, [a_pool(nodes=1)], allow_unserved=True)
+    solution = solve(problem, solver="pulp").solution
+    found = explain(problem, solution, assess(problem, solution))
+    assert found.conflict is not None
+    assert [(r.family, r.needed, r.cost) for r in found.relaxations] == [("gpus", 10, 10.0)]
+
+
 def test_without_time_nothing_is_claimed() -> None:
     problem, _, _ = CASES["quota"]
     solution = solve(problem, solver="pulp").solution
@@ -204,4 +299,4 @@ def test_without_time_nothing_is_claimed() -> None:
 
 
 def test_a_problem_that_has_a_plan_has_no_conflict() -> None:
-    assert conflict_of(a_problem(), clock=FakeClock(), deadline_s=30.0) is None
+    assert conflict_of(a_problem(), Oracle(clock=FakeClock(), deadline_s=30.0)) is None

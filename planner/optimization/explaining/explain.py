@@ -10,10 +10,12 @@ from models.report import Assessment
 from models.solution import Solution, Status
 from planner.clock import Clock, SystemClock
 from planner.optimization.explaining.conflict import conflict_of
+from planner.optimization.explaining.feasibility import Oracle
+from planner.optimization.explaining.limits import Rerate
 from planner.optimization.explaining.passed_over import passed_over
 from planner.optimization.explaining.relaxation import relaxations
 
-__all__ = ["explain"]
+__all__ = ["explain", "promising_all"]
 
 _TIME_S: Final = 30.0
 
@@ -25,27 +27,44 @@ def explain(
     *,
     time_limit_s: float = _TIME_S,
     clock: Clock | None = None,
+    rerate: Rerate | None = None,
 ) -> Explanation:
     """Reasons for a solution, from values alone.
+
+    Where there is no plan, or the plan leaves demand unserved, what stands against serving all is a part of them.
 
     Args:
         problem: the question.
         solution: the answer, of any solver.
         assessment: what the referee says of it; None where there is no plan.
-        time_limit_s: for the solves that an infeasible problem needs; what they do not reach is left out.
+        time_limit_s: for the solves that need; what they do not reach is left out.
         clock: measures that time.
+        rerate: sizes again with looser latency promises; None: that is not tried.
     """
+    clock = clock or SystemClock()
+    oracle = Oracle(clock=clock, deadline_s=clock.monotonic_s() + time_limit_s)
     if solution.status is Status.INFEASIBLE:
-        clock = clock or SystemClock()
-        deadline = clock.monotonic_s() + time_limit_s
-        conflict = conflict_of(problem, clock=clock, deadline_s=deadline)
-        return Explanation(
-            rejected=problem.rejected,
-            conflict=conflict,
-            relaxations=relaxations(problem, conflict, clock=clock, deadline_s=deadline),
-        )
+        return Explanation(rejected=problem.rejected).but(**_against(problem, oracle, rerate))
     if assessment is None:
         return Explanation(rejected=problem.rejected)
     binding = tuple(row.as_binding() for row in assessment.rows if row.binds)
     unused = tuple(passed_over(problem, solution, binding))
-    return Explanation(binding=binding, rejected=(*problem.rejected, *unused))
+    found = Explanation(binding=binding, rejected=(*problem.rejected, *unused))
+    if assessment.unserved_rps > 0 and not assessment.violations:
+        return found.but(**_against(promising_all(problem), oracle, rerate))
+    return found
+
+
+def promising_all(problem: Problem) -> Problem:
+    """The problem with every demand as a promise."""
+    demands = tuple(demand.but(best_effort=False) for demand in problem.demands)
+    return problem.but(allow_unserved=False, demands=demands)
+
+
+def _against(problem: Problem, oracle: Oracle, rerate: Rerate | None) -> dict[str, object]:
+    """What conflicts, and each limit whose move alone would do."""
+    conflict = conflict_of(problem, oracle.until(0.5))
+    return {
+        "conflict": conflict,
+        "relaxations": relaxations(problem, conflict, oracle, rerate=rerate),
+    }
