@@ -38,6 +38,9 @@ _GOALS: Final[dict[ObjectiveLevel, Callable[[Index], Goal]]] = {
     ObjectiveLevel.CHANGES: changes_goal,
 }
 
+_NOT_LAST: Final = 0.8
+"""Share of the time left that a level may take while others wait."""
+
 _NO_PLAN: Final = {
     Termination.INFEASIBLE: Status.INFEASIBLE,
     Termination.TIMED_OUT: Status.TIMED_OUT,
@@ -70,11 +73,14 @@ class WholeProgram:
         )
         descent.hint = self._start(formulation.index)
         wanted = problem.objective.levels
+        chosen = False  # once a level has chosen the plan, the rest break ties
         for level in wanted:
             if level is ObjectiveLevel.UNSERVED:
                 minimize_unserved(descent, formulation.index)
             else:
-                descent.minimize(_GOALS[level](formulation.index), last=level is wanted[-1])
+                share = 1.0 if level is wanted[-1] else _NOT_LAST
+                descent.minimize(_GOALS[level](formulation.index), share=share, tie_break=chosen)
+                chosen = True
             if descent.stopped is not None and not descent.values:
                 break
         descent.settle()

@@ -2,30 +2,31 @@
 
 Max-min in rounds. Each round makes the largest unserved share of the class small, then as few
 services as possible stay at it; those are set aside and the next round looks at the rest. What is
-left after the last round is decided by the sum of the unserved load.
+left after the last round is decided by the sum of the unserved load. Classes of many services have one
+round (``fairness_of_many``).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from math import gcd
 from typing import Final
 
 from models.ids import ServiceId
 from models.problem import Demand
 from models.workload import ServiceKind
+from planner.optimization.fairness_of_many import Shares, coarsest, share_many, whole_of
 from planner.optimization.formulation.goals import unserved_load_goal, unserved_share
 from planner.optimization.formulation.index import Index
 from planner.optimization.levels import Descent
 from planner.optimization.program import Column, Goal, Key, Row
-from planner.optimization.scaling import GRID
 
 __all__ = ["minimize_unserved"]
 
 _ROUNDS: Final = 12
-Shares = Mapping[ServiceId, Mapping[Key, int]]
-"""Unserved share by service, in the coarsest steps that all of them have in common."""
+
+_MANY: Final = 40
+"""Services of a class from which one round is all: marks of who stays are binaries that no bound helps with."""
 
 
 def minimize_unserved(descent: Descent, index: Index) -> None:
@@ -34,15 +35,18 @@ def minimize_unserved(descent: Descent, index: Index) -> None:
     if not classes:
         descent.minimize(Goal("unserved", {}, unit_name="req/s"))
         return
-    for label, demands in classes:
-        worst = _worst_level(descent, index, label, demands)
-        if worst is None:
-            return
+    for position, (label, demands) in enumerate(classes):
+        # Later classes and the cost wait: what one class does not use is there for the next.
+        share = 1 / (len(classes) - position + 1)
+        if len(demands) > _MANY:
+            share_many(descent, index, label, demands, share)
+            continue
+        worst = _worst_level(descent, index, label, demands, share)
         load = unserved_load_goal(index, demands, f"unserved-load/{label}")
         if worst == 0:
             _hold_all(descent, index, demands)
-        if descent.minimize(load if worst else Goal(load.name, {}, unit_name="req/s")) is None:
-            return
+            load = Goal(load.name, {}, unit_name="req/s")
+        descent.minimize(load, share=share)
 
 
 def _classes(index: Index) -> Iterator[tuple[str, tuple[Demand, ...]]]:
@@ -55,13 +59,16 @@ def _classes(index: Index) -> Iterator[tuple[str, tuple[Demand, ...]]]:
         yield f"priority{-negative}{'/batch' if batch else ''}", tuple(demands)
 
 
-def _worst_level(descent: Descent, index: Index, label: str, demands: tuple[Demand, ...]) -> int | None:
+def _worst_level(
+    descent: Descent, index: Index, label: str, demands: tuple[Demand, ...], share: float
+) -> int | None:
     """All rounds of one class; the largest share of the first round, or None when there is no plan."""
-    shares = _coarsest({demand.service: unserved_share(demand, index) for demand in demands})
+    shares = coarsest(index, demands)
     name = f"unserved-share/{label}"
     if len(demands) == 1:
         only = next(iter(shares.values()))
-        return descent.minimize(Goal(name, only, unit=1 / _whole(shares), unit_name="share"), exactly=True)
+        goal = Goal(name, only, unit=1 / whole_of(shares), unit_name="share")
+        return descent.minimize(goal, share=share, exactly=True)
     aside: dict[ServiceId, list[Key]] = defaultdict(list)
     first: int | None = None
     count_aside = 0
@@ -81,17 +88,6 @@ def _worst_level(descent: Descent, index: Index, label: str, demands: tuple[Dema
     return first
 
 
-def _coarsest(shares: Shares) -> Shares:
-    """Small numbers are solved faster: without routing by length a step is one of the grid."""
-    step = gcd(*(weight for terms in shares.values() for weight in terms.values()))
-    return {service: {key: w // step for key, w in terms.items()} for service, terms in shares.items()}
-
-
-def _whole(shares: Shares) -> int:
-    """A whole demand in steps."""
-    return GRID * max(sum(terms.values()) for terms in shares.values())
-
-
 def _largest(
     descent: Descent,
     key: str,
@@ -103,7 +99,7 @@ def _largest(
 ) -> int | None:
     """Make the largest share small among the services that are not set aside."""
     largest: Key = ("t", key)
-    whole = _whole(shares)
+    whole = whole_of(shares)
     rows = tuple(
         Row(
             ("unserved", key, service),
@@ -131,7 +127,7 @@ def _set_aside(
     rows = tuple(
         Row(
             ("unserved", key, service, "below"),
-            dict(terms) | dict.fromkeys([*aside[service], marks[service]], -_whole(shares)),
+            dict(terms) | dict.fromkeys([*aside[service], marks[service]], -whole_of(shares)),
             upper=worst - 1,
         )
         for service, terms in shares.items()

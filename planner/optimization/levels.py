@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
 
@@ -19,19 +19,27 @@ _NOT_LAST = 0.8
 
 _AT_LEAST_S = 2.0
 _PATIENCE = 2.0
-"""A level after one that chose the plan may take so many times as long as all before it, and at least 2 s.
+"""A level that only breaks near ties may take so many times as long as all before it, and at least 2 s.
 
-What comes after cost only breaks near ties; nobody waits a minute for the last watt of them.
+Nobody waits a minute for the last watt.
 """
 
 
 @dataclass(frozen=True)
 class Proved:
-    """A goal that was solved, and the bound proven for it (integer value of the goal; None: nothing proven)."""
+    """A goal that was solved, and the bound proven for it (integer value of the goal; None: nothing proven).
+
+    ``measured`` reads the value where the goal is no sum of columns.
+    """
 
     goal: Goal
     bound: float | None
     proven: bool
+    measured: Callable[[Mapping[Key, int]], int] | None = None
+
+    def value(self, values: Mapping[Key, int]) -> int:
+        """The integer value of the goal in a plan."""
+        return self.goal.activity(values) if self.measured is None else self.measured(values)
 
 
 @dataclass
@@ -62,7 +70,7 @@ class Descent:
     start_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.start_s = self.clock.monotonic_s()
+        self.start_s = self.start_s or self.clock.monotonic_s()
 
     @property
     def seconds_left(self) -> float:
@@ -74,11 +82,24 @@ class Descent:
         self.program = self.program.plus(columns, rows)
 
     def minimize(
-        self, goal: Goal, *, last: bool = False, record: bool = True, exactly: bool = False
+        self,
+        goal: Goal,
+        *,
+        share: float = _NOT_LAST,
+        tie_break: bool = False,
+        record: bool = True,
+        exactly: bool = False,
     ) -> int | None:
         """Solve one goal and hold it; its value, or None when there is no plan.
 
-        ``exactly`` holds it without tolerance: for goals on a coarse grid of their own. A goal that time does not reach keeps the value of the plan at hand, with no bound.
+        A goal that time does not reach keeps the value of the plan at hand, with no bound.
+
+        Args:
+            goal: what is made small.
+            share: share of the time left that it may take.
+            tie_break: it only chooses among near ties, so it gets little more time than what came before.
+            record: it is a level that is reported.
+            exactly: it is held without tolerance: for goals on a coarse grid of their own.
         """
         if self.stopped is not None and not self.values:
             return None
@@ -86,7 +107,7 @@ class Descent:
             # Nothing to choose here: whether there is a plan at all the next level, or settling, finds out.
             self.levels.append(Proved(goal, goal.constant, proven=True))
             return goal.constant
-        outcome = self._ask(goal, last)
+        outcome = self._ask(goal, share, tie_break=tie_break)
         if outcome.values is not None:
             self.values = self.hint = outcome.values
         elif not self.values:
@@ -107,23 +128,46 @@ class Descent:
         """Find any plan, where no level had anything to choose."""
         if self.values or self.stopped is not None:
             return
-        outcome = self._ask(Goal("feasible", {}), last=True)
+        outcome = self._ask(Goal("feasible", {}), 1.0)
         if outcome.values is None:
             self.stopped = outcome.termination
         else:
             self.values = self.hint = outcome.values
 
-    def _ask(self, goal: Goal, last: bool) -> Outcome:
+    def probe(self, goal: Goal, rows: tuple[Row, ...], share: float) -> Outcome:
+        """Ask once with more rows; nothing is held, recorded or kept."""
+        return self._minimize(self.program.plus(rows=rows), goal, self.seconds_left * share)
+
+    def accept(self, proved: Proved, values: Mapping[Key, int], rows: tuple[Row, ...]) -> None:
+        """Take over a plan that a probe found, with the rows that hold its level."""
+        self.values = self.hint = values
+        self.levels.append(proved)
+        self.extend(rows=rows)
+
+    def hold_level(self, goal: Goal, outcome: Outcome) -> None:
+        """Record and hold a level that a probe solved."""
+        value = goal.activity(self.values)
+        bound = _integer_bound(outcome.bound)
+        proven = outcome.termination is Termination.OPTIMAL or _within(value, bound, self.options.gap)
+        self.levels.append(Proved(goal, bound, proven))
+        self._hold(goal, value, bound)
+
+    def _ask(self, goal: Goal, share: float, *, tie_break: bool = False) -> Outcome:
         if self.values and not goal.terms:
             return Outcome(Termination.OPTIMAL, self.values, goal.constant)
-        left = self.seconds_left
-        if left <= 0:
+        seconds = self.seconds_left * share
+        if tie_break and self.values:
+            seconds = min(seconds, max(_AT_LEAST_S, _PATIENCE * (self.clock.monotonic_s() - self.start_s)))
+        return self._minimize(self.program, goal, seconds)
+
+    def _minimize(self, program: IntegerProgram, goal: Goal, seconds: float) -> Outcome:
+        if seconds <= 0:
             return Outcome(Termination.TIMED_OUT)
         return self.engine.minimize(
             Ask(
-                program=self.program,
+                program=program,
                 goal=goal,
-                seconds=self._share(left, last=last),
+                seconds=seconds,
                 gap=self.options.gap,
                 threads=self.options.threads,
                 seed=self.options.seed,
@@ -131,13 +175,6 @@ class Descent:
                 report=lambda value, bound: self._tell(goal, value, bound),
             )
         )
-
-    def _share(self, left: float, *, last: bool) -> float:
-        share = left if last else left * _NOT_LAST
-        if not self.values:
-            return share
-        spent = self.clock.monotonic_s() - self.start_s
-        return min(share, max(_AT_LEAST_S, _PATIENCE * spent))
 
     def _tell(self, goal: Goal, value: int | None, bound: float | None) -> None:
         self.progress(
@@ -165,7 +202,7 @@ class Descent:
 
 def _level(proved: Proved, values: Mapping[Key, int]) -> Level:
     goal = proved.goal
-    value = goal.activity(values)
+    value = proved.value(values)
     bound = proved.bound
     gap = None
     if bound is not None:

@@ -177,7 +177,7 @@ def test_the_time_that_is_left_is_shared_out() -> None:
     descent = a_descent(engine, clock=clock)
     descent.minimize(FIRST)
     descent.minimize(SECOND)
-    descent.minimize(Goal("third", {Y: 1}), last=True)
+    descent.minimize(Goal("third", {Y: 1}), share=1.0)
     assert [ask.seconds for ask in engine.asks] == pytest.approx([8.0, 4.0, 1.0])
     assert descent.minimize(Goal("fourth", {Y: 1})) == 0
     assert len(engine.asks) == 3
@@ -213,3 +213,16 @@ def test_progress_is_told_in_units() -> None:
     (event,) = heard
     assert (event.solver, event.level, event.seconds) == ("scripted", "cost", 2.0)
     assert (event.value, event.bound, event.gap) == (5.0, 4.0, pytest.approx(0.2))
+
+
+def test_breaking_ties_takes_little_more_time_than_what_came_before() -> None:
+    clock = FakeClock()
+    plan = {X: 4, Y: 0}
+    engine = Scripted(
+        clock, [Said(OPTIMAL, plan, 400, 3.0), Said(FEASIBLE, plan, 0, 0.5), Said(FEASIBLE, plan, 0, 0.5)]
+    )
+    descent = a_descent(engine, clock=clock, options=SolveOptions(time_limit_s=100.0))
+    descent.minimize(FIRST)
+    descent.minimize(SECOND, tie_break=True)
+    descent.minimize(Goal("third", {Y: 1}), tie_break=True, share=1.0)
+    assert [ask.seconds for ask in engine.asks] == pytest.approx([80.0, 6.0, 7.0])

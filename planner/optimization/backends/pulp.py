@@ -20,6 +20,7 @@ from typing import Any, Final
 import highspy
 import pulp
 
+from planner.clock import Clock, SystemClock
 from planner.errors import ConfigurationError
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.backends.greeting import let_highs_greet
@@ -55,6 +56,10 @@ class _Pulp(ABC):
     """Build, solve, read; repeat with tightened rows where rounding broke one."""
 
     name = "pulp"
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+
     largest = 1e6
     """Coefficients above this are scaled down: tolerances are absolute."""
 
@@ -62,11 +67,13 @@ class _Pulp(ABC):
         """Answer one minimization."""
         if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
             return Outcome(Termination.INFEASIBLE)
+        end = self._clock.monotonic_s() + ask.seconds
         first = outcome = self._once(ask)
         tightened = ask
         for _ in range(_REPAIRS):
+            tightened = replace(tightened, seconds=end - self._clock.monotonic_s())
             broken = ask.program.broken(outcome.values) if outcome.values is not None else ()
-            if not broken:
+            if not broken or tightened.seconds <= 0:
                 break
             tightened = _tighten(tightened, broken, outcome.values or {})
             outcome = self._once(tightened)
@@ -112,11 +119,13 @@ class PulpHighs(_Pulp):
     name = "pulp/highs"
 
     def _solve(self, model: _Model, ask: Ask) -> _Answer:
+        end = self._clock.monotonic_s() + ask.seconds
         answer = _run_highs(model, ask, presolve="choose")
         if answer.termination is not Termination.INFEASIBLE:
             return answer
         # Presolve of HiGHS 1.16 was seen to call a feasible program infeasible: such a word needs a second one.
-        return _run_highs(model, ask, presolve="off")
+        left = end - self._clock.monotonic_s()
+        return _run_highs(model, replace(ask, seconds=left), presolve="off") if left > 0 else answer
 
 
 def _run_highs(model: _Model, ask: Ask, *, presolve: str) -> _Answer:

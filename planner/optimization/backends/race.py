@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Final
 
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.engine import Ask, Engine, Outcome, Termination, better_of
 
-__all__ = ["BySize", "Relay"]
+__all__ = ["BySize", "Relay", "Turn"]
 
 _LARGE: Final = 2500
 """Columns from which column generation goes first: below, HiGHS proves the whole program as fast."""
 
 
-_FIRST_SHARE: Final = 0.6
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One engine's turn: a share of the time left, and at most so many seconds. The last turn takes all that is left."""
+
+    make: Callable[[], Engine]
+    share: float = 0.6
+    most_s: float = inf
 
 
 class Relay:
@@ -27,8 +34,8 @@ class Relay:
 
     name = "relay"
 
-    def __init__(self, engines: Sequence[Callable[[], Engine]], *, clock: Clock | None = None) -> None:
-        self._engines = tuple(engines)
+    def __init__(self, engines: Sequence[Callable[[], Engine] | Turn], *, clock: Clock | None = None) -> None:
+        self._turns = tuple(one if isinstance(one, Turn) else Turn(one) for one in engines)
         self._clock = clock or SystemClock()
         self.used: list[str] = []
 
@@ -36,15 +43,15 @@ class Relay:
         """Answer one minimization."""
         end = self._clock.monotonic_s() + ask.seconds
         best = Outcome(Termination.TIMED_OUT)
-        for position, make in enumerate(self._engines):
+        for turn in self._turns:
             left = end - self._clock.monotonic_s()
-            last = position == len(self._engines) - 1
             if left <= 0:
                 break
-            engine = make()  # loading a solver takes a while: not before it is needed
-            turn = replace(ask, seconds=left if last else left * _FIRST_SHARE, hint=best.values or ask.hint)
+            engine = turn.make()  # loading a solver takes a while: not before it is needed
+            seconds = left if turn is self._turns[-1] else min(left * turn.share, turn.most_s)
             self.used.append(engine.name)
-            best = better_of(ask, best, engine.minimize(turn))
+            own = replace(ask, seconds=seconds, hint=best.values or ask.hint)
+            best = better_of(ask, best, engine.minimize(own))
             if best.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
                 break
         return best
