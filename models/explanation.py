@@ -168,8 +168,9 @@ class RunnerUp(Value):
     candidate: CandidateId
     cost: float = Field(description="of one replica as it stands, in the cost unit of the problem")
     extra_cost: float = Field(description="how much more the best plan costs that has a replica of it")
-    price_cut: float = Field(
-        description="smallest cut of the cost of one replica with which it is in an optimal plan"
+    price_cut: float | None = Field(
+        None,
+        description="smallest cut of the cost of one replica with which it is in an optimal plan; None: not even for nothing",
     )
     capacity_gain: float | None = Field(
         None,

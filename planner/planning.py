@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from models.explanation import Explanation
-from models.ids import Name
+from models.explanation import Difference, Explanation
+from models.ids import Name, ServiceId
 from models.problem import Problem
 from models.report import Comparison, Report, Violation
 from models.scenario import Scenario
@@ -20,14 +20,18 @@ from planner.optimization.protocol import Progress, SolveOptions, SolveResult, s
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
+    from planner.optimization.explaining.limits import Rerate, Rerated
 
 __all__ = [
     "HEURISTICS",
     "NOW",
+    "closer",
+    "differences",
     "judge",
     "known_catalog",
     "plan_problem",
     "plan_scenario",
+    "rerating",
     "sized",
     "solve_with",
     "unkept_promises",
@@ -41,6 +45,8 @@ NOW: Final = "now"
 
 _ANSWER: Final = 0.8
 """Share of the time that the answer may take; the rest is for what an infeasible problem needs beside it."""
+
+_PROMISES: Final = ("ttft_s", "itl_s", "e2e_s")
 
 _MOMENT_S: Final = 1e-3
 
@@ -77,7 +83,7 @@ def plan_scenario(
     watch = _Watch(clock or SystemClock())
     with watch.phase("size"):
         problem = sized(scenario, allow_unserved=allow_unserved)
-    return _report(problem, solver, _run(options, progress, watch))
+    return _report(problem, solver, _run(options, progress, watch), rerate=rerating(scenario, problem))
 
 
 def plan_problem(
@@ -90,6 +96,57 @@ def plan_problem(
 ) -> Report:
     """As :func:`plan_scenario`, for a problem that is sized already."""
     return _report(problem, solver, _run(options, progress, _Watch(clock or SystemClock())))
+
+
+def closer(
+    report: Report,
+    *,
+    scenario: Scenario | None = None,
+    worth: bool = False,
+    time_limit_s: float = 30.0,
+    clock: Clock | None = None,
+) -> Report:
+    """A report that also tells of runners-up, of what greedy does differently, and of what more is worth.
+
+    Args:
+        report: of the plan.
+        scenario: what it was made from; None: latency promises are not touched, since nothing can be sized again.
+        worth: whether to find what a little more of each limit is worth.
+        time_limit_s: for the solves that this needs.
+        clock: measures that time.
+    """
+    from planner.optimization import look_closer
+
+    shown = report.best_effort or report.answer
+    problem = report.problem.but(allow_unserved=True) if report.best_effort is not None else report.problem
+    found = look_closer(
+        problem,
+        shown.solution,
+        time_limit_s=time_limit_s,
+        clock=clock,
+        rerate=None if scenario is None else rerating(scenario, problem),
+        worth=worth,
+    )
+    greedy = [each for each in report.beside if each.name == HEURISTICS[0]]
+    explanation = report.explanation.but(
+        runners_up=found.runners_up, worth=found.worth, differences=differences(report, greedy)
+    )
+    return report.but(explanation=explanation)
+
+
+def differences(report: Report, others: Iterable[Comparison]) -> tuple[Difference, ...]:
+    """What other answers do differently from the one of a report; nothing where one of them has no plan."""
+    from planner.optimization import difference_of
+
+    shown = report.best_effort or report.answer
+    if shown.assessment is None:
+        return ()
+    ours = (shown.solution, shown.assessment)
+    return tuple(
+        difference_of(ours, (each.solution, each.assessment), name=each.name)
+        for each in others
+        if each.assessment is not None
+    )
 
 
 def known_catalog(profiles: Iterable[str] = ()) -> Catalog:
@@ -113,6 +170,33 @@ def sized(scenario: Scenario, *, allow_unserved: bool = False) -> Problem:
     from planner.sizing import size
 
     return size(scenario, known_catalog(scenario.profiles), allow_unserved=allow_unserved)
+
+
+def rerating(scenario: Scenario, problem: Problem) -> Rerate:
+    """Sizes a scenario again with the latency promises of one service times a factor.
+
+    Args:
+        scenario: what the user states.
+        problem: what it was sized to; where nothing changes, nothing is said.
+    """
+
+    def rerate(service: ServiceId, factor: float) -> Rerated | None:
+        from planner.optimization.explaining.limits import Rerated
+
+        old = next(each for each in scenario.services if each.id == service)
+        promised = {name: value for name in _PROMISES if (value := getattr(old.slo, name)) is not None}
+        looser = {name: float(f"{value * factor:.6g}") for name, value in promised.items()}
+        if not looser:
+            return None
+        new = old.but(slo=old.slo.but(**looser))
+        services = tuple(new if each.id == service else each for each in scenario.services)
+        again = sized(scenario.but(services=services), allow_unserved=problem.allow_unserved)
+        if again.candidates == problem.candidates:
+            return None
+        before = {f"{name.removesuffix('_s')}_before_s": value for name, value in promised.items()}
+        return Rerated(again, {**before, **looser})
+
+    return rerate
 
 
 def judge(problem: Problem, name: str, solution: Solution) -> Comparison:
@@ -210,7 +294,7 @@ class _Run:
         return comparison
 
 
-def _report(problem: Problem, solver: str, run: _Run) -> Report:
+def _report(problem: Problem, solver: str, run: _Run, *, rerate: Rerate | None = None) -> Report:
     answer = run.answer(problem, solver, part=_ANSWER)
     scarce = problem.but(allow_unserved=True)
     infeasible = answer.solution.status is Status.INFEASIBLE
@@ -219,9 +303,10 @@ def _report(problem: Problem, solver: str, run: _Run) -> Report:
     best_effort = run.answer(scarce, solver, part=_BEST_EFFORT) if again else None
     with run.watch.phase("explain"):
         beside = _beside(scarce if infeasible else problem, solver, run.options)
-        explanation = _explained(problem, answer, run.seconds_left())
+        explanation = _explained(problem, answer, run.seconds_left(), rerate=rerate)
         if best_effort is not None and best_effort.assessment is not None:
-            shown = _explained(scarce, best_effort, run.seconds_left())
+            # What would serve all is told already.
+            shown = _explained(scarce, best_effort, 0.0)
             explanation = explanation.but(binding=shown.binding, rejected=shown.rejected)
     return Report(
         problem=problem,
@@ -249,10 +334,14 @@ def _beside(problem: Problem, solver: str, options: SolveOptions) -> tuple[Compa
     return tuple(judge(judged, name, solution) for name, solution in named)
 
 
-def _explained(problem: Problem, comparison: Comparison, time_limit_s: float) -> Explanation:
+def _explained(
+    problem: Problem, comparison: Comparison, time_limit_s: float, *, rerate: Rerate | None = None
+) -> Explanation:
     from planner.optimization import explain
 
-    return explain(problem, comparison.solution, comparison.assessment, time_limit_s=time_limit_s)
+    return explain(
+        problem, comparison.solution, comparison.assessment, time_limit_s=time_limit_s, rerate=rerate
+    )
 
 
 def _trust(solver: str, broken: list[str]) -> None:

@@ -14,10 +14,15 @@ from planner.optimization.explaining.feasibility import Oracle
 from planner.optimization.explaining.limits import Rerate
 from planner.optimization.explaining.passed_over import passed_over
 from planner.optimization.explaining.relaxation import relaxations
+from planner.optimization.explaining.runners_up import runners_up
+from planner.optimization.explaining.worth import worth_of
 
-__all__ = ["explain", "promising_all"]
+__all__ = ["explain", "look_closer", "promising_all"]
 
 _TIME_S: Final = 30.0
+_CONFLICT: Final = 0.5
+_RUNNERS_UP: Final = 0.3
+"""Shares of the time for what is done first."""
 
 
 def explain(
@@ -55,6 +60,34 @@ def explain(
     return found
 
 
+def look_closer(
+    problem: Problem,
+    solution: Solution,
+    *,
+    time_limit_s: float = _TIME_S,
+    clock: Clock | None = None,
+    rerate: Rerate | None = None,
+    worth: bool = False,
+) -> Explanation:
+    """The runners-up of a plan and, if asked for, what a little more of each limit is worth; nothing else.
+
+    Args:
+        problem: the question.
+        solution: the answer, of any solver; without a plan there is nothing to say.
+        time_limit_s: for all the solves that this needs; what they do not reach is left out, or estimated.
+        clock: measures that time.
+        rerate: sizes again with looser latency promises; None: they are not asked for.
+        worth: whether to find what more is worth.
+    """
+    if not solution.has_plan:
+        return Explanation()
+    clock = clock or SystemClock()
+    oracle = Oracle(clock=clock, deadline_s=clock.monotonic_s() + time_limit_s)
+    close = runners_up(problem, solution, oracle.until(_RUNNERS_UP if worth else 1.0))
+    more = worth_of(problem, oracle, rerate=rerate, hint=solution.counts) if worth else ()
+    return Explanation(runners_up=close, worth=more)
+
+
 def promising_all(problem: Problem) -> Problem:
     """The problem with every demand as a promise."""
     demands = tuple(demand.but(best_effort=False) for demand in problem.demands)
@@ -63,7 +96,7 @@ def promising_all(problem: Problem) -> Problem:
 
 def _against(problem: Problem, oracle: Oracle, rerate: Rerate | None) -> dict[str, object]:
     """What conflicts, and each limit whose move alone would do."""
-    conflict = conflict_of(problem, oracle.until(0.5))
+    conflict = conflict_of(problem, oracle.until(_CONFLICT))
     return {
         "conflict": conflict,
         "relaxations": relaxations(problem, conflict, oracle, rerate=rerate),

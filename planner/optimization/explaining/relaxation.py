@@ -44,6 +44,8 @@ def _helps(limit: Limit, conflict: Conflict) -> bool:
 
 
 def _moved(limit: Limit, oracle: Oracle) -> Relaxation | None:
+    if oracle.seconds_left <= 0:
+        return None
     needed = _smallest_use(limit.search, oracle) if isinstance(limit.search, Use) else _first(limit, oracle)
     changed = None if needed is None else limit.moved(needed)
     if needed is None or changed is None:
@@ -87,7 +89,7 @@ def _first(limit: Limit, oracle: Oracle) -> float | None:
 
 
 def _does(limit: Limit, value: float, oracle: Oracle) -> bool:
-    changed = limit.moved(value)
+    changed = limit.moved(value) if oracle.seconds_left > 0 else None
     return changed is not None and oracle.feasible(formulate(changed).program) is True
 
 

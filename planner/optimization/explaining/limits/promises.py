@@ -88,25 +88,52 @@ def slo(problem: Problem, rerate: Rerate | None) -> Iterator[Limit]:
     if rerate is None:
         return
     for demand in problem.demands:
-        memory: dict[float, Rerated | None] = {}
-
-        def rerated(
-            factor: float, service: ServiceId = demand.service, memory: dict[float, Rerated | None] = memory
-        ) -> Rerated | None:
-            if factor not in memory:
-                memory[factor] = rerate(service, factor)
-            return memory[factor]
-
+        again = _Again(problem, demand.service, rerate)
         yield Limit(
             family="slo",
             key=(demand.service,),
             value=1.0,
             unit="times",
             rows=tuple((family, demand.service) for family in ("rate", "headroom", "survive", "demand")),
-            moved=lambda factor, rerated=rerated: None if (new := rerated(factor)) is None else new.problem,  # type: ignore[misc]
+            moved=again.problem_at,
             search=Ladder(SLO_STEPS),
-            facts=lambda factor, rerated=rerated: {} if (new := rerated(factor)) is None else new.facts,  # type: ignore[misc]
+            facts=again.facts_at,
         )
+
+
+@dataclass(frozen=True)
+class _Again:
+    """A problem sized again for factors of one service's latency promises, each once."""
+
+    problem: Problem
+    service: ServiceId
+    rerate: Rerate
+    known: dict[float, Rerated | None] = field(default_factory=dict)
+
+    def problem_at(self, factor: float) -> Problem | None:
+        """The problem with what the service's candidates can do then; all else, promises too, as it was."""
+        new = self._at(factor)
+        if new is None:
+            return None
+        demands = tuple(self._demand(new.problem, demand) for demand in self.problem.demands)
+        return self.problem.but(
+            demands=demands, candidates=new.problem.candidates, rejected=new.problem.rejected
+        )
+
+    def facts_at(self, factor: float) -> Mapping[str, Fact]:
+        """The promises themselves."""
+        new = self._at(factor)
+        return {} if new is None else new.facts
+
+    def _at(self, factor: float) -> Rerated | None:
+        if factor not in self.known:
+            self.known[factor] = self.rerate(self.service, factor)
+        return self.known[factor]
+
+    def _demand(self, sized: Problem, demand: Demand) -> Demand:
+        """Failure domains follow the candidates; everything else is as it was."""
+        new = sized.demand.get(demand.service)
+        return demand if new is None else demand.but(survive=new.survive)
 
 
 def _downwards(value: float) -> tuple[float, ...]:
