@@ -80,8 +80,8 @@ def _worst_level(
         if worst == 0 or descent.seconds_left <= 0:
             break
         staying = _set_aside(descent, f"{name}/round{turn}", worst, shares, aside)
-        if staying is None:
-            return first
+        if not staying:
+            return first  # without a proof of the largest share nobody has to stay at it
         count_aside += staying
         if count_aside >= len(demands):
             break

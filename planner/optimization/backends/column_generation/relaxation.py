@@ -71,7 +71,9 @@ class Relaxation:
         if any(one.impossible for one in priced):
             return Relaxed(answer, np.inf, self.center, impossible=True)
         self.bound = self.value_at(self.center, priced)
-        self.master.add([pattern for one in priced if one.batch for pattern in one.batch.all()])
+        # Beside the cheapest patterns the most frugal ones: with them there nearly always is a choice that fits.
+        frugal = self.ask_blocks(self.master.clip(-self.master.penalty))
+        self.master.add([p for one in (*priced, *frugal) if one.batch for p in one.batch.all()])
         while keep_going():
             answer = self.master.solve()
             prices = self.master.clip(smoothing * self.center + (1 - smoothing) * answer.prices)
