@@ -4,13 +4,37 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from models.explanation import BindingRow, Conflict, Explanation, Reason, Rejection, Relaxation
+from models.explanation import (
+    AllocationDifference,
+    BindingRow,
+    Conflict,
+    Difference,
+    Evidence,
+    Explanation,
+    Gain,
+    Reason,
+    Rejection,
+    Relaxation,
+    RunnerUp,
+    ServiceDifference,
+    Worth,
+)
+from models.plan import Plan, Step, StepKind, Stuck, Wave
 from models.problem import CostUnit, Problem
-from models.report import Assessment, CandidateFigures, Comparison, Report, ServiceFigures, Violation
+from models.report import (
+    Assessment,
+    CandidateFigures,
+    Comparison,
+    FewestMoves,
+    Report,
+    ServiceFigures,
+    Violation,
+)
 from models.solution import Level, Proof, Solution, Status
 from tests.builders import a_candidate, a_demand, a_pool, a_problem, a_solution, fully_served
 
 __all__ = [
+    "a_closer_report",
     "a_comparison",
     "a_heuristic_report",
     "a_hopeless_report",
@@ -23,6 +47,7 @@ __all__ = [
 ]
 
 SECONDS: Final = {"size": 0.02, "formulate": 0.01, "solve": 0.31, "check": 0.01, "explain": 0.05}
+ROLLED_OUT: Final = SECONDS | {"rollout": 0.07, "alternative": 0.12}
 
 
 def two_services(**fields: Any) -> Problem:
@@ -107,10 +132,61 @@ def an_optimal_report() -> Report:
     return Report(
         problem=problem,
         answer=answer,
-        beside=_beside(problem),
+        beside=(_near(problem), *_beside(problem)),
+        rollout=_waves(problem),
+        fewest_moves=FewestMoves(
+            within=0.01, name="fewest-moves", proven=True, rollout=Plan(waves=_waves(problem).waves[1:])
+        ),
         explanation=Explanation(binding=binding, rejected=rejected),
-        seconds=SECONDS,
+        seconds=ROLLED_OUT,
     )
+
+
+def a_closer_report() -> Report:
+    """The optimal one with everything that is found on a closer look."""
+    report = an_optimal_report()
+    explanation = report.explanation.but(
+        runners_up=(
+            RunnerUp(candidate=CHAT_A100, cost=7.2, extra_cost=1.2, price_cut=0.7, capacity_gain=0.08),
+            RunnerUp(candidate=SUMMARIES, cost=1.8, extra_cost=0.0, price_cut=0.0, capacity_gain=0.0),
+            RunnerUp(candidate=CHAT_H100, cost=20.0, extra_cost=33.0, evidence=Evidence.FOUND),
+        ),
+        worth=_worths(),
+        differences=(
+            Difference(
+                name="greedy",
+                allocations=(
+                    AllocationDifference(candidate=CHAT_H100, replicas=5, theirs=4, cost=-20.0),
+                    AllocationDifference(candidate=CHAT_A100, replicas=2, theirs=4, cost=14.4),
+                ),
+                services=(ServiceDifference(service="chat", unserved_rps=0.0, theirs=2.5),),
+                unserved_rps=2.5,
+                cost=-5.6,
+                power_w=-2400.0,
+                changes=1,
+            ),
+        ),
+    )
+    return report.but(explanation=explanation)
+
+
+def _worths() -> tuple[Worth, ...]:
+    cost = {"level": "cost", "unit": "$/h"}
+    nothing = Gain(amount=1)
+    return (
+        Worth(family="gpus", key=("eu-west",), limit=40, unit="GPUs", one=nothing,
+              first=Gain(amount=8, value=4.8, **cost), searched=64),
+        Worth(family="gpus", key=("us-east",), limit=32, unit="GPUs", one=nothing, searched=64),
+        Worth(family="power", key=("hall-1",), limit=32_500, unit="W", searched=640_000,
+              one=Gain(amount=10_000, level="unserved-share/priority2", value=0.112, unit="share",
+                       evidence=Evidence.FOUND)),
+        Worth(family="spend", key=(), limit=120, unit="$/h", searched=100,
+              one=Gain(amount=100, value=3.0, evidence=Evidence.ESTIMATE, **cost)),
+        Worth(family="headroom", key=("chat",), limit=0.2, unit="share", searched=0.2,
+              one=Gain(amount=0.05, value=1.8, **cost), first=Gain(amount=0.05, value=1.8, **cost)),
+        Worth(family="slo", key=("chat",), limit=1.0, unit="times", searched=3.0,
+              facts={"ttft_before_s": 0.8, "ttft_s": 0.88}, one=Gain(amount=1.1, value=1.8, **cost)),
+    )  # fmt: skip
 
 
 def an_infeasible_report() -> Report:
@@ -129,7 +205,23 @@ def an_infeasible_report() -> Report:
         conflict=Conflict(families=("demand", "power"), rows=(("power", "hall-1"),)),
         relaxations=(
             Relaxation(
-                family="power", key=("hall-1",), limit=28_500, needed=33_612.3, unit="W", verified=True
+                family="power",
+                key=("hall-1",),
+                limit=28_500,
+                needed=33_612.3,
+                unit="W",
+                verified=True,
+                cost=119.8,
+            ),
+            Relaxation(
+                family="slo",
+                key=("chat",),
+                limit=1.0,
+                needed=1.25,
+                unit="times",
+                verified=True,
+                cost=121.0,
+                facts={"ttft_before_s": 0.8, "ttft_s": 1.0, "itl_before_s": 0.05, "itl_s": 0.0625},
             ),
             Relaxation(family="gpus", key=("us-east",), limit=32, needed=34, unit="GPU", verified=True),
             Relaxation(family="demand", key=("chat",), limit=25, needed=21.5, unit="req/s", verified=False),
@@ -143,8 +235,10 @@ def an_infeasible_report() -> Report:
         answer=Comparison(name="cp-sat", solution=nothing),
         best_effort=best,
         beside=_beside(scarce),
+        rollout=_stuck(problem),
+        fewest_moves=FewestMoves(within=0.01, proven=True),
         explanation=explanation,
-        seconds=SECONDS,
+        seconds=ROLLED_OUT,
     )
 
 
@@ -154,7 +248,10 @@ def a_hopeless_report() -> Report:
     assert report.best_effort is not None
     nothing = report.answer.solution.but(derived_from=report.best_effort.solution.derived_from)
     explanation = Explanation(conflict=Conflict(families=("bounds",)))
-    return report.but(best_effort=Comparison(name="cp-sat", solution=nothing), explanation=explanation)
+    best = Comparison(name="cp-sat", solution=nothing)
+    return report.but(
+        best_effort=best, explanation=explanation, rollout=None, fewest_moves=None, seconds=SECONDS
+    )
 
 
 def a_timed_out_report() -> Report:
@@ -221,6 +318,69 @@ def _proof(unserved: float = 0.0, gap: float = 0.0, unit: str = "$/h") -> Proof:
         Level(name="changes", value=5, bound=5, gap=0.0, unit="change"),
     )
     return Proof(solver="cp-sat", levels=levels, notes=("greedy gave the first plan",))
+
+
+def _near(problem: Problem) -> Comparison:
+    """What costs a little more and leaves the A100s as they are."""
+    return a_comparison(
+        problem, "fewest-moves", {CHAT_H100: 5, CHAT_A100: 3, SUMMARIES: 2}, cost=120.9, changes=4
+    )
+
+
+def _step(kind: StepKind, count: int, **fields: Any) -> Step:
+    return Step.model_validate({"kind": kind, "pool": "us-east", "count": count} | fields)
+
+
+def _waves(problem: Problem) -> Plan:
+    """Every kind of step once."""
+    h100, a100, small = (_names(problem, name) for name in (CHAT_H100, CHAT_A100, SUMMARIES))
+    first = Wave(
+        steps=(
+            _step(StepKind.ADD_NODES, 1, before=0, after=1),
+            _step(StepKind.CANCEL, 1, before=3, after=2, **a100),
+            _step(StepKind.START, 2, before=3, after=5, nodes=("eu-west-3", "eu-west-4"), **h100),
+        ),
+        duration_s=300.0,
+        extra_gpus={"us-east": 4},
+    )
+    second = Wave(
+        steps=(
+            _step(StepKind.START, 3, before=0, after=3, **small),
+            _step(StepKind.DRAIN, 1, before=2, after=2, **a100),
+            _step(StepKind.REMOVE, 1, before=2, after=1, **a100),
+        ),
+        duration_s=120.0,
+    )
+    return Plan(
+        waves=(first, second),
+        duration_s=420.0,
+        changes=7,
+        proven_fewest=True,
+        derived_from="0123456789abcdef",
+    )
+
+
+def _stuck(problem: Problem) -> Plan:
+    """One wave, and then nothing that would not break a limit."""
+    await_step = _step(StepKind.AWAIT, 1, before=3, after=3, **_names(problem, CHAT_A100))
+    broken = Violation(
+        family="power", key=("hall-1",), found=33_900, allowed=32_500, unit="W",
+        text="The pools of hall-1 would draw 33.9 kW of at most 32.5 kW.",
+    )  # fmt: skip
+    stuck = Stuck(
+        proven=True, violations=(broken,), extra_gpus={"us-east": 4}, drop={"chat": 0.125}, smallest=True
+    )
+    return Plan(
+        waves=(Wave(steps=(await_step,), duration_s=120.0),), duration_s=120.0, changes=5, stuck=stuck
+    )
+
+
+def _names(problem: Problem, name: str) -> dict[str, Any]:
+    candidate = problem.candidate[name]  # type: ignore[index]  # a plain text is a name
+    return {
+        "candidate": candidate.id, "pool": candidate.pool, "service": candidate.service,
+        "variant": candidate.variant,
+    }  # fmt: skip
 
 
 def _beside(problem: Problem) -> tuple[Comparison, ...]:

@@ -5,12 +5,22 @@ Sentences are made here and nowhere below: what lies deeper in the house hands o
 
 from __future__ import annotations
 
+from planner.wording.choices import (
+    amount_phrase,
+    difference_sentence,
+    gain_phrase,
+    is_worth_nothing,
+    runner_up_sentence,
+    worth_phrase,
+    worthless_sentence,
+)
 from planner.wording.limits import (
+    ROWS_SHOWN,
     binding_sentence,
+    conflict_rows,
     conflict_sentence,
     family_phrase,
     limit_phrase,
-    relaxation_sentence,
 )
 from planner.wording.numbers import (
     gpu_label,
@@ -24,6 +34,7 @@ from planner.wording.numbers import (
     used_of,
 )
 from planner.wording.reasons import reason_sentence
+from planner.wording.relaxations import latency_promises, relaxation_sentence
 from planner.wording.statuses import (
     headline,
     level_figures,
@@ -34,11 +45,18 @@ from planner.wording.statuses import (
 )
 
 __all__ = [
+    "ROWS_SHOWN",
+    "amount_phrase",
     "binding_sentence",
+    "conflict_rows",
     "conflict_sentence",
+    "difference_sentence",
     "family_phrase",
+    "gain_phrase",
     "gpu_label",
     "headline",
+    "is_worth_nothing",
+    "latency_promises",
     "level_figures",
     "level_name",
     "level_rows",
@@ -53,6 +71,9 @@ __all__ = [
     "quantity_up",
     "reason_sentence",
     "relaxation_sentence",
+    "runner_up_sentence",
     "seconds_sentence",
     "used_of",
+    "worth_phrase",
+    "worthless_sentence",
 ]

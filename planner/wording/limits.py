@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from models.explanation import BindingRow, Conflict, Relaxation
-from models.ids import PoolId
-from models.problem import Problem
+from models.explanation import BindingRow, Conflict
 from models.variant import Role
-from planner.wording.numbers import number, number_up, quantity, quantity_up, used_of
+from planner.wording.numbers import quantity, used_of
 
-__all__ = ["binding_sentence", "conflict_sentence", "family_phrase", "limit_phrase", "relaxation_sentence"]
+__all__ = [
+    "ROWS_SHOWN",
+    "binding_sentence",
+    "conflict_rows",
+    "conflict_sentence",
+    "family_phrase",
+    "limit_phrase",
+]
+
+ROWS_SHOWN: Final = 12
+"""Rows of one family in a conflict that are named; more are counted."""
 
 _FAMILIES: Final = {
     "demand": "the promise to serve all demand",
@@ -64,6 +72,9 @@ def _ratio(key: tuple[str, ...]) -> str:
 
 _PAIR: Final = 2
 
+_TELLING: Final = {"placement": 1, "incumbents": 1, "change": 1, "rate": 3, "headroom": 3, "survive": 4}
+"""How many names of a row's key tell people something; the rest tells parts of one limit apart."""
+
 _OWED: Final = {"rate", "headroom", "survive"}
 """Families in which capacity must reach what is owed, rather than use stay below a limit."""
 
@@ -79,6 +90,7 @@ _PHRASES: Final[dict[str, Callable[[tuple[str, ...]], str]]] = {
     "power": lambda key: f"the power cap of {_of(key)}",
     "spend": lambda _: "the budget",
     "bounds": lambda key: f"the bounds on replicas of {_of(key)}",
+    "slo": lambda key: f"the latency promises of {_of(key)}",
     "safe_scale_in": lambda key: f"the replicas of {_of(key)} that may not be taken away now",
     "survive": _survive,
     "ratio": _ratio,
@@ -124,53 +136,21 @@ def conflict_sentence(conflict: Conflict) -> str:
     return f"{_capital(_listed(phrases))} cannot all hold; without any one of them the rest can."
 
 
-def relaxation_sentence(relaxation: Relaxation, problem: Problem) -> str:
-    """How far one limit would have to move, e.g. "Raise the power cap of hall-1 from 40 kW to 46.2 kW."."""
-    move = _MOVES.get(relaxation.family, _moved_limit)
-    doubt = "" if relaxation.verified else " (an estimate; no plan with it was verified)"
-    return f"{_capital(move(relaxation, problem))}{doubt}."
+def conflict_rows(conflict: Conflict) -> list[str]:
+    """The rows of a conflict: a phrase per family, with the names of its limits; of many the first."""
+    families: dict[str, dict[tuple[str, ...], None]] = {}
+    for family, *rest in conflict.rows:
+        key = tuple(rest)[: _TELLING.get(family, len(rest))]
+        families.setdefault(family, {})[key] = None
+    return [_of_family(family, list(keys)) for family, keys in families.items()]
 
 
-def _more_gpus(relaxation: Relaxation, problem: Problem) -> str:
-    pool = problem.pool.get(PoolId(_of(relaxation.key)))
-    accelerator = pool.accelerator if pool is not None else "GPUs"
-    return f"{number_up(relaxation.needed - relaxation.limit)} more {accelerator} in {_of(relaxation.key)}"
-
-
-def _less_demand(relaxation: Relaxation, _: Problem) -> str:
-    promised = quantity(relaxation.limit, relaxation.unit)
-    # A demand is rounded down: what is shown must be servable.
-    return f"promise {_floor(relaxation.needed)} instead of {promised} for {_of(relaxation.key)}"
-
-
-def _instead(verb: str, what: Callable[[tuple[str, ...]], str]) -> Callable[[Relaxation, Problem], str]:
-    def sentence(relaxation: Relaxation, _: Problem) -> str:
-        needed = quantity_up(relaxation.needed, relaxation.unit)
-        return f"{verb} {needed} instead of {number(relaxation.limit)} {what(relaxation.key)}"
-
-    return sentence
-
-
-def _moved_limit(relaxation: Relaxation, _: Problem) -> str:
-    raised = relaxation.needed >= relaxation.limit
-    limit = quantity(relaxation.limit, relaxation.unit)
-    write = quantity_up if raised else quantity
-    verb = "raise" if raised else "lower"
-    phrase = limit_phrase(relaxation.family, relaxation.key)
-    return f"{verb} {phrase} from {limit} to {write(relaxation.needed, relaxation.unit)}"
-
-
-_MOVES: Final[dict[str, Callable[[Relaxation, Problem], str]]] = {
-    "gpus": _more_gpus,
-    "demand": _less_demand,
-    "nodes": _instead("allow", lambda key: f"to be added to pool {_of(key)}"),
-    "bounds": _instead("allow", lambda key: f"for {_of(key)}"),
-    "change": _instead("allow", lambda key: f"for {_of(key)}" if key else "in all"),
-}
-
-
-def _floor(value: float) -> str:
-    return number_up(-value).lstrip("-")
+def _of_family(family: str, keys: list[tuple[str, ...]]) -> str:
+    if len(keys) == 1:
+        return limit_phrase(family, keys[0])
+    names = [_on_path(key) if family in _OWED else _of(key) for key in keys]
+    more = f" and {len(names) - ROWS_SHOWN} more" if len(names) > ROWS_SHOWN else ""
+    return f"{family_phrase(family)}: {', '.join(names[:ROWS_SHOWN])}{more}"
 
 
 def _listed(phrases: list[str]) -> str:

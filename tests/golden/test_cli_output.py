@@ -15,6 +15,7 @@ from planner.cli.screen.explanation import show_explanation
 from planner.cli.screen.report import SHOWN_SERVICES, show_report
 from planner.cli.terminal import console_on
 from tests.reports import (
+    a_closer_report,
     a_heuristic_report,
     a_hopeless_report,
     a_large_report,
@@ -75,9 +76,9 @@ def test_a_report_on_80_columns(name: str, golden: Golden) -> None:
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 
 
-@pytest.mark.parametrize("name", ["optimal", "infeasible"])
+@pytest.mark.parametrize("name", ["optimal", "infeasible", "closer"])
 def test_an_explanation(name: str, golden: Golden) -> None:
-    report, file = REPORTS[name](), io.StringIO()
+    report, file = (REPORTS | {"closer": a_closer_report})[name](), io.StringIO()
     show_explanation(console_on(file), report.explanation, report.problem)
     golden(f"explain-{name}-piped.txt", file.getvalue())
 

@@ -13,6 +13,7 @@ import pytest
 from models.report import Report
 from planner.cli.json_output import as_json, report_object
 from tests.reports import (
+    a_closer_report,
     a_heuristic_report,
     a_hopeless_report,
     a_relative_report,
@@ -23,14 +24,17 @@ from tests.reports import (
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "json.md"
 REPORTS: Final = (
-    a_hopeless_report,
+    a_closer_report, a_hopeless_report,
     an_optimal_report, an_infeasible_report, a_timed_out_report, a_heuristic_report, a_relative_report,
 )  # fmt: skip
 CONTRACT: Final = {
     "status", "solver", "objective", "bound", "gap", "levels", "seconds", "allocations", "violations", "explanation",
     "fingerprint", "derived_from",
 }  # fmt: skip
-FREE_NAMES: Final = re.compile(r"^(nodes_added|seconds|explanation\.(?:binding|rejected)\[\]\.facts)\.[^.]+$")
+FREE_NAMES: Final = re.compile(
+    r"^(nodes_added|seconds|explanation\.(?:binding|rejected|relaxations|worth)\[\]\.facts|fewest_moves\.replicas"
+    r"|rollout\.waves\[\]\.extra_gpus|rollout\.stuck\.(?:extra_gpus|drop))\..+$"
+)
 
 
 def described_keys() -> set[str]:
@@ -52,7 +56,7 @@ def paths(value: Any, path: str = "") -> Iterator[str]:
 
 def key_of(path: str) -> str:
     """A path in the terms of the page: free names are ``*``, and what repeats another table is named once."""
-    path = FREE_NAMES.sub(r"\1.*", path)
+    path = FREE_NAMES.sub(r"\1.*", path.replace("fewest_moves.rollout.", "rollout."))
     if path.startswith("best_effort."):
         return key_of(path.removeprefix("best_effort."))
     return re.sub(
@@ -67,7 +71,10 @@ def documents() -> list[dict[str, Any]]:
 def test_the_page_describes_every_key_and_no_other() -> None:
     written = {key_of(path) for document in documents() for path in paths(document)}
     described = described_keys()
-    parents = {"objective", "explanation.conflict", "best_effort.*"}
+    parents = {
+        "objective", "explanation.conflict", "best_effort.*", "rollout", "rollout.stuck", "fewest_moves",
+        "fewest_moves.rollout.*",
+    }  # fmt: skip
     assert written - described == set()
     assert described - written - parents == set()
 
@@ -86,7 +93,9 @@ def test_the_best_effort_is_there_only_when_infeasible(make: Any) -> None:
 def test_the_best_effort_has_the_shape_of_the_answer() -> None:
     infeasible, optimal = report_object(an_infeasible_report()), report_object(an_optimal_report())
     best_effort = infeasible["best_effort"]
-    once = {"schema", "problem", "unkept_promises", "beside", "explanation", "seconds"}
+    once = {
+        "schema", "problem", "unkept_promises", "beside", "rollout", "fewest_moves", "explanation", "seconds",
+    }  # fmt: skip
     assert set(best_effort) == set(optimal) - once
     assert set(best_effort["objective"]) == set(optimal["objective"])
     assert set(best_effort["allocations"][0]) == set(optimal["allocations"][0])

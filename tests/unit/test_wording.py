@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from models.explanation import BindingRow, Conflict, Fact, Reason, Relaxation
+from models.problem import CostUnit
 from models.report import Comparison
 from models.solution import Level, Proof, Status
 from planner.wording import (
     binding_sentence,
+    conflict_rows,
     conflict_sentence,
     family_phrase,
     gpu_label,
@@ -239,6 +241,21 @@ def test_a_conflict(families: tuple[str, ...], sentence: str) -> None:
         ("change", (), 2, 5, "change", "Allow 5 changes instead of 2 in all."),
         ("quota", ("team-a",), 8, 12, "GPU", "Raise quota team-a from 8 GPUs to 12 GPUs."),
         ("bounds", ("chat",), 4, 6, "replicas", "Allow 6 replicas instead of 4 for chat."),
+        ("bounds", ("chat", "small"), 4, 3, "replicas", "Ask for 3 replicas instead of 4 for chat / small."),
+        ("change", ("chat/small@east",), 1, 2, "replicas", "Allow 2 replicas instead of 1 for chat/small@east."),
+        ("headroom", ("chat",), 0.5, 0.1239, "share", "Keep 12.39 % instead of 50 % as headroom for chat."),
+        ("headroom", ("chat",), 5, 2.5, "req/s", "Keep 2.5 req/s instead of 5 req/s as headroom for chat."),
+        ("headroom", ("chat",), 5, 0, "req/s", "Keep no headroom for chat instead of 5 req/s."),
+        ("survive", ("chat",), 0.9, 0.747, "share",
+         "Promise that 74.7 % instead of 90 % of chat survives the loss of a failure domain."),
+        ("survive", ("chat",), 0.9, 0, "share",
+         "Give up the promise that chat survives the loss of a failure domain."),
+        ("ratio", ("chat", "max"), 1, 3, "prefill per decode",
+         "Change the largest ratio of prefill to decode replicas of chat to 3 from 1."),
+        ("safe_scale_in", ("chat/small@east",), 4, 3, "replicas",
+         "Let 3 instead of 4 replicas of chat/small@east stay, though its saturation does not permit it."),
+        ("incumbents", (), 0, 2, "moves", "Let 2 replicas that run on known nodes move."),
+        ("slo", ("chat",), 1, 1.25, "times", "Promise chat 1.25 times its latencies."),
         ("carbon", ("hall-1",), 4, 2, "t", "Lower carbon hall-1 from 4 t to 2 t."),
     ],
 )  # fmt: skip
@@ -255,6 +272,27 @@ def test_a_relaxation_that_nobody_verified_says_so() -> None:
     assert relaxation_sentence(relaxation, a_problem()).endswith(
         "(an estimate; no plan with it was verified)."
     )
+
+
+def test_a_relaxation_names_the_plan_that_it_allows() -> None:
+    relaxation = Relaxation(
+        family="power", key=("hall",), limit=40_000, needed=46_200, unit="W", verified=True, cost=922.48
+    )
+    said = "Raise the power cap of hall from 40 kW to 46.2 kW: allows a plan at"
+    assert relaxation_sentence(relaxation, a_problem()) == f"{said} 922.5 $/h."
+    relative = a_problem(cost_unit=CostUnit.RELATIVE)
+    assert relaxation_sentence(relaxation, relative) == f"{said} a cost of 922.5."
+
+
+def test_rows_of_a_conflict_are_grouped_by_family() -> None:
+    rates = [("rate", f"s{number:02}", "aggregated", "both") for number in range(14)]
+    rows = (*rates, ("placement", "east", "4"), ("placement", "east", "n0"), ("spend",))
+    names = ", ".join(f"s{number:02}" for number in range(12))
+    assert conflict_rows(Conflict(families=("rate", "placement", "spend"), rows=rows)) == [
+        f"serving all demand inside its latency promises: {names} and 2 more",
+        "room on single nodes of east",
+        "the budget",
+    ]
 
 
 def answer(status: Status, *levels: Level, judged: bool = True, unserved_rps: float = 0.0) -> Comparison:

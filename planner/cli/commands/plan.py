@@ -57,6 +57,8 @@ def plan(options: PlanOptions) -> ExitCode:
     saved = [_saved(path) for path in options.against or ()]
     report = answered(options.scenario, options)
     report = _with_saved(report, saved)
+    if saved:
+        report = _with_differences(report, len(saved))
     if options.output is not None and _worth_saving(report):
         write_report(options.output, report)
         note(f"saved to {options.output}")
@@ -91,6 +93,14 @@ def _with_saved(report: Report, saved: Sequence[Comparison]) -> Report:
         taken.add(name)
         named.append(each.but(name=name))
     return report.but(beside=(*report.beside[:-1], *named, *report.beside[-1:]))
+
+
+def _with_differences(report: Report, saved: int) -> Report:
+    """The report with what saved answers, which stand before the running fleet, do differently."""
+    from planner.planning import differences
+
+    others = report.beside[-1 - saved : -1]
+    return report.but(explanation=report.explanation.but(differences=differences(report, others)))
 
 
 def _worth_saving(report: Report) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.optimization.protocol import SolveOptions
     from planner.settings import Settings
 
-__all__ = ["SET_HELP", "Solving", "answered", "ending"]
+__all__ = ["SET_HELP", "Solving", "answered", "ending", "scenario_of", "solve_options"]
 
 SET_HELP: Final = "Change one value of the scenario, e.g. limits.spend_usd_per_h=40; may be repeated."
 
@@ -64,17 +64,16 @@ def answered(path: Path, options: Solving) -> Report:
         ConfigurationError: the scenario or an option is wrong.
     """
     from planner.cli.decision_log import log_planned
-    from planner.door import load_scenario
     from planner.planning import plan_scenario
     from planner.settings import load_settings
 
     settings = load_settings()
-    scenario = _ordered(load_scenario(path, overrides=options.overrides or ()), options.objective)
+    scenario = scenario_of(path, options)
     with shown_progress() as progress:
         report = plan_scenario(
             scenario,
             solver=options.solver,
-            options=_solve_options(options, settings),
+            options=solve_options(options, settings),
             progress=progress,
             allow_unserved=options.allow_unserved,
         )
@@ -82,9 +81,23 @@ def answered(path: Path, options: Solving) -> Report:
     return report
 
 
-def _solve_options(options: Solving, settings: Settings) -> SolveOptions:
-    from planner.optimization.protocol import SolveOptions
+def scenario_of(path: Path, options: Solving) -> Scenario:
+    """The scenario as the options change it.
 
+    Raises:
+        ConfigurationError: the scenario or an option is wrong.
+    """
+    from planner.door import load_scenario
+
+    return _ordered(load_scenario(path, overrides=options.overrides or ()), options.objective)
+
+
+def solve_options(options: Solving, settings: Settings | None = None) -> SolveOptions:
+    """Time, gap and threads: what was asked for, else what the settings say."""
+    from planner.optimization.protocol import SolveOptions
+    from planner.settings import load_settings
+
+    settings = settings or load_settings()
     return SolveOptions(
         time_limit_s=settings.time_limit_s if options.time_limit is None else options.time_limit,
         gap=settings.gap if options.gap is None else options.gap,

@@ -10,11 +10,13 @@ from rich.text import Text
 from models.report import Assessment, Comparison, Report
 from models.solution import Status
 from planner.cli.screen.comparison_table import answer_name, comparison_table
+from planner.cli.screen.explanation import show_differences
 from planner.cli.screen.layout import Column, bullets, panel, section, table
 from planner.cli.screen.plan_table import PlanView, plan_table
 from planner.planning import HEURISTICS, unkept_promises
 from planner.wording import (
     binding_sentence,
+    conflict_rows,
     conflict_sentence,
     headline,
     level_rows,
@@ -60,7 +62,7 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     if report.answer.solution.proof.levels:
         console.print()
     console.print(Text(seconds_sentence(report.seconds), style="dim"))
-    if report.answer.solution.status is Status.INFEASIBLE:
+    if report.answer.solution.status is Status.INFEASIBLE or report.explanation.conflict is not None:
         _show_conflict(console, report)
     shown = report.best_effort or report.answer
     if report.best_effort is not None:
@@ -71,6 +73,7 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
         view = PlanView(report.problem, shown.solution, shown.assessment)
         _show_plan(console, view, every_service=every_service)
     _show_beside(console, report, shown)
+    show_differences(console, report.explanation.differences, report.problem)
     _show_binding(console, report)
     if shown.assessment is not None:
         _show_violations(console, shown.assessment)
@@ -100,6 +103,7 @@ def _show_conflict(console: Console, report: Report) -> None:
     explanation = report.explanation
     if explanation.conflict is not None:
         panel(console, "What conflicts", [conflict_sentence(explanation.conflict)], style="red")
+        bullets(console, conflict_rows(explanation.conflict))
     else:
         console.print("What conflicts was not found in the time given: allow more time.")
     if explanation.relaxations:
