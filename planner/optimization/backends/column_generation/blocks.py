@@ -31,53 +31,58 @@ class Block:
 
 @dataclass(frozen=True)
 class Shape:
-    """A program cut into blocks, master columns, tying rows, and columns that are no decision."""
+    """A program cut into blocks, master columns, tying rows, and columns that are no decision.
+
+    ``impossible``: a row that is left with such columns only does not hold.
+    """
 
     blocks: tuple[Block, ...]
     master: tuple[Column, ...]
     tying: tuple[Row, ...]
     fixed: tuple[Column, ...]
+    impossible: bool
 
 
 def shape_of(program: IntegerProgram) -> Shape:
     """Cut a program into its blocks; together they hold every column once and every row once."""
-    parent: dict[Key, Key] = {}
-    local: list[Row] = []
-    others: list[Row] = []
-    for row in program.rows:
-        (local if _is_local(row) else others).append(row)
-    for row in local:
-        _join(parent, row.terms)
-    label = {column.key: _root(parent, column.key) for column in program.columns if column.key in parent}
-    # A candidate whose every row was folded away is still a block of its own, not a column of the master.
-    label |= {
-        column.key: column.key
-        for column in program.columns
-        if column.key not in label and column.key[0] in {"n", "z", "y"} and column.lower < column.upper
-    }
+    local = [row for row in program.rows if _is_local(row)]
+    label = _labels(program, local)
     blocks: dict[Key, Block] = defaultdict(Block)
     for column in program.columns:
         if column.key in label:
             blocks[label[column.key]].columns.append(column)
-    for row in local:
-        if row.terms:
-            blocks[label[next(iter(row.terms))]].rows.append(row)
     tying = []
-    fixed = {c.key: c.lower for c in program.columns if c.lower == c.upper and c.key not in label}
-    for row in others:
+    for row in program.rows:
         owners = {label.get(key) for key in row.terms}
         owner = next(iter(owners)) if len(owners) == 1 else None
         if owner is not None:
             blocks[owner].rows.append(row)
         elif row.terms:
-            tying.append(fold(row, fixed))
+            tying.append(row)
     rest = [column for column in program.columns if column.key not in label]
+    fixed = {column.key: column.lower for column in rest if column.lower == column.upper}
+    folded = [fold(row, fixed) for row in tying]
     return Shape(
         blocks=tuple(blocks.values()),
         master=tuple(column for column in rest if column.lower < column.upper),
-        tying=tuple(tying),
+        tying=tuple(row for row in folded if row.terms),
         fixed=tuple(column for column in rest if column.lower == column.upper),
+        impossible=any(not row.terms and not row.holds({}) for row in folded),
     )
+
+
+def _labels(program: IntegerProgram, local: Iterable[Row]) -> dict[Key, Key]:
+    """The block of every column that has one, named by one of its columns."""
+    parent: dict[Key, Key] = {}
+    for row in local:
+        _join(parent, row.terms)
+    label = {column.key: _root(parent, column.key) for column in program.columns if column.key in parent}
+    # A candidate whose every row was folded away is still a block of its own, not a column of the master.
+    return label | {
+        column.key: column.key
+        for column in program.columns
+        if column.key not in label and column.key[0] in {"n", "z", "y"} and column.lower < column.upper
+    }
 
 
 def _is_local(row: Row) -> bool:

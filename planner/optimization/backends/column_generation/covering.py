@@ -10,13 +10,14 @@ that runs out of nodes returns the bound of its root: every bound that leaves he
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["KEPT", "Answers", "Blocks", "Weights", "price"]
+__all__ = ["KEPT", "Answers", "Blocks", "Weights", "compile_kernel", "price"]
 
 KEPT: Final = 4
 """Coverings that are returned per block: the best, and those that were the best before it."""
@@ -283,9 +284,9 @@ def _cover(block: _Block, limits: tuple[float, int], answers: Answers) -> float:
     return max(start.cost + root, _cutoff(answers, limits[0]))
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True)
 def price(blocks: Blocks, weights: Weights, limits: tuple[float, int], answers: Answers) -> None:
-    """Cover all blocks in parallel.
+    """Cover all blocks.
 
     Args:
         blocks: what is to be covered, and by what.
@@ -293,7 +294,7 @@ def price(blocks: Blocks, weights: Weights, limits: tuple[float, int], answers: 
         limits: relative gap at which a block counts as solved (stays inside its bound), and nodes per block.
         answers: filled in; bounds and values are infinite where there is no covering.
     """
-    for s in prange(blocks.starts.shape[0] - 1):
+    for s in range(blocks.starts.shape[0] - 1):
         lo, hi = blocks.starts[s], blocks.starts[s + 1]
         first, last = blocks.row_starts[s], blocks.row_starts[s + 1]
         block = _Block(
@@ -312,3 +313,15 @@ def price(blocks: Blocks, weights: Weights, limits: tuple[float, int], answers: 
             answers.bounds[s : s + 1],
         )
         own.bounds[0] = _cover(block, limits, own)
+
+
+@cache
+def compile_kernel() -> None:
+    """Compile (some seconds, once per machine) or load the kernel, so that no solve pays for it."""
+    one, none = np.ones(1), np.zeros(1)
+    starts = np.array([0, 1], dtype=np.int64)
+    blocks = Blocks(starts, starts, np.ones((1, 1)), np.ones(1, dtype=np.int64), one, none, none)
+    answers = Answers(
+        np.zeros((KEPT, 1), dtype=np.int64), np.zeros((KEPT, 1)), np.full((KEPT, 1), np.inf), np.zeros(1)
+    )
+    price(blocks, Weights(one, none), (0.0, 1), answers)

@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.column_generation.blocks import Shape, shape_of
+from planner.optimization.backends.column_generation.covering import compile_kernel
 from planner.optimization.backends.column_generation.finish import choose
 from planner.optimization.backends.column_generation.items import covering_block
 from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
@@ -51,6 +52,7 @@ class ColumnGeneration:
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
+        compile_kernel()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
@@ -58,6 +60,8 @@ class ColumnGeneration:
         if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
             return Outcome(Termination.INFEASIBLE)
         run = _prepare(ask)
+        if run.shape.impossible:
+            return Outcome(Termination.INFEASIBLE)
 
         def keep_going() -> bool:
             return self._clock.monotonic_s() < end
