@@ -7,9 +7,9 @@ from enum import StrEnum
 from pydantic import Field
 
 from models.ids import CandidateId, NodeId, PoolId, ServiceId, VariantId
-from models.report import Violation
 from models.units import Count, PositiveCount, Seconds, Share
 from models.value import Value
+from models.violation import Violation
 
 __all__ = ["Plan", "Step", "StepKind", "Stuck", "Wave", "WaveLimits"]
 

@@ -6,22 +6,23 @@ from pydantic import Field
 
 from models.explanation import BindingRow, Explanation, Fact
 from models.ids import CandidateId, Name, PoolId, ServiceId
+from models.plan import Plan
 from models.problem import Problem
 from models.solution import Solution
+from models.units import Share
 from models.value import Value
+from models.violation import Violation
 
-__all__ = ["Assessment", "CandidateFigures", "Comparison", "Report", "RowUse", "ServiceFigures", "Violation"]
-
-
-class Violation(Value):
-    """One rule that does not hold, by how much."""
-
-    family: Name = Field(description="family of the design's table, e.g. gpus, power, survive")
-    key: tuple[str, ...] = Field(description="which row: service, pool, node, domain ...")
-    found: float
-    allowed: float
-    unit: str
-    text: str = Field(description="one plain sentence")
+__all__ = [
+    "Assessment",
+    "CandidateFigures",
+    "Comparison",
+    "FewestMoves",
+    "Report",
+    "RowUse",
+    "ServiceFigures",
+    "Violation",
+]
 
 
 class RowUse(Value):
@@ -123,6 +124,19 @@ class Comparison(Value):
     assessment: Assessment | None = Field(None, description="None: there is no plan to judge")
 
 
+class FewestMoves(Value):
+    """What was found at almost the same cost: the answer that changes the fewest replicas, or that none changes fewer."""
+
+    within: Share = Field(description="how much more it may cost than the answer")
+    name: Name | None = Field(
+        None, description="of the answer beside; None: nothing that changes fewer was found"
+    )
+    proven: bool = Field(False, description="no plan within so much of the cost changes fewer")
+    rollout: Plan | None = Field(
+        None, description="waves to it; None: nothing was found, or there was no time"
+    )
+
+
 class Report(Value):
     """All that ``plan`` answers: the question, the answer, its proof and its reasons."""
 
@@ -134,5 +148,15 @@ class Report(Value):
     beside: tuple[Comparison, ...] = Field(
         (), description="baselines, and the fleet as it runs now as the last"
     )
+    rollout: Plan | None = Field(
+        None,
+        description="waves to the answer, or where it is infeasible to the best effort; None: there is no plan, it breaks limits, or there was no time",
+    )
+    fewest_moves: FewestMoves | None = Field(None, description="None: not asked for, or there was no time")
     explanation: Explanation = Explanation()
-    seconds: dict[Name, float] = Field({}, description="wall time by phase: size, formulate, solve, check; s")
+    seconds: dict[Name, float] = Field({}, description="wall time by phase, s")
+
+    @property
+    def shown(self) -> Comparison:
+        """The plan to look at: the answer, or where it is infeasible the best one under scarcity."""
+        return self.best_effort or self.answer

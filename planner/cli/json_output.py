@@ -35,6 +35,8 @@ def report_object(report: Report) -> Object:
     return document | {
         "unkept_promises": [*unkept],
         "beside": {each.name: _beside(report.problem, each) for each in report.beside},
+        "rollout": None if report.rollout is None else _plain(report.rollout),
+        "fewest_moves": _fewest_moves(report),
         "explanation": explanation_object(report.explanation),
         "seconds": dict(report.seconds),
     }
@@ -87,6 +89,16 @@ def _beside(problem: Problem, comparison: Comparison) -> Object:
         "violations": _violations(comparison.assessment),
         "derived_from": comparison.solution.derived_from,
     }
+
+
+def _fewest_moves(report: Report) -> Object | None:
+    """The plan near by: its figures stand beside, here are its counts and the way to it."""
+    found = report.fewest_moves
+    if found is None:
+        return None
+    other = next((each for each in report.beside if each.name == found.name), None)
+    counts = {} if other is None else {name: count for name, count in other.solution.counts.items() if count}
+    return _plain(found) | {"replicas": counts}
 
 
 def _objective(problem: Problem, assessment: Assessment | None) -> Object | None:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from models.plan import Step, Stuck
+from models.plan import Step
 from planner.manifests.route import Change, Route
-from planner.wording import percent
+from planner.wording import stuck_sentence
 
 __all__ = [
     "GAUGE",
@@ -19,7 +19,6 @@ __all__ = [
     "heading_of",
     "not_done",
     "one_line",
-    "stuck_sentence",
 ]
 
 MADE_BY: Final = "# Made by fleetplan."
@@ -95,20 +94,6 @@ def not_done(step: Step) -> str:
     return (
         f"Not done here, for want of an object: {step.service}/{step.variant} in pool {step.pool}, {counts}."
     )
-
-
-def stuck_sentence(stuck: Stuck) -> str:
-    """Why the waves end too early, and what would let them go on."""
-    broken = "; ".join(violation.text for violation in stuck.violations)
-    more = [f"{_counted(gpus, 'GPU')} more in pool {pool}" for pool, gpus in sorted(stuck.extra_gpus.items())]
-    less = [
-        f"{percent(share)} less of {service} served for a while"
-        for service, share in sorted(stuck.drop.items())
-    ]
-    ways = [" and ".join(way) for way in (more, less) if way]
-    why = f": the next replica would break a rule ({broken})" if broken else ""
-    would = f". What would do: {', or '.join(ways)}" if ways else ""
-    return f"The waves end before the solution is reached{why}{would}."
 
 
 def _counted(count: int, noun: str) -> str:

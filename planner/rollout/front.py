@@ -5,13 +5,16 @@ from __future__ import annotations
 from models.plan import Plan, WaveLimits
 from models.problem import Problem
 from models.solution import Solution
+from planner.rollout.judge import Tick, never
 from planner.rollout.slack import Question, find_order, why_stuck
 from planner.rollout.writing import plan_of
 
 __all__ = ["roll_out"]
 
 
-def roll_out(problem: Problem, solution: Solution, *, limits: WaveLimits | None = None) -> Plan:
+def roll_out(
+    problem: Problem, solution: Solution, *, limits: WaveLimits | None = None, tick: Tick = never
+) -> Plan:
     """Ordered waves from the fleet that runs and is on order to the solution.
 
     Each wave's two states, while it runs and after it, are judged by the referee's rows (see `planner.rollout.judge`
@@ -22,6 +25,7 @@ def roll_out(problem: Problem, solution: Solution, *, limits: WaveLimits | None 
         problem: the question, with what runs now.
         solution: the answer to be reached; it need not keep every limit.
         limits: how much may change at once; None: no limits but those of the problem.
+        tick: called before each judgement. There is no time limit here; raise from it to have one.
 
     Returns:
         The plan. Where no order is found it ends early, and ``stuck`` says why and what would do.
@@ -29,7 +33,7 @@ def roll_out(problem: Problem, solution: Solution, *, limits: WaveLimits | None 
     Raises:
         ConfigurationError: the solution has no plan or is of another problem, or no step can be as small as is asked.
     """
-    question = Question(problem, solution, limits or WaveLimits())
+    question = Question(problem, solution, limits or WaveLimits(), tick)
     judge = question.judge()
     order = find_order(judge)
     plan = plan_of(judge.task, order, question.limits).but(derived_from=solution.fingerprint)

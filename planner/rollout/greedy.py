@@ -181,16 +181,20 @@ class _Wave:
         left = unit.drains - self.state.drained[i]
         return min(left, self._step(unit.candidate.gpus, left))
 
+    @cached_property
+    def _serving(self) -> tuple[int, ...]:
+        """Ready replicas by unit before anything of this wave drains."""
+        return self.judge.task.serving(self.state.started, self.state.drained, settled=self.state.settled)
+
     def _drain(self, group: Group, drained: list[int], more: dict[int, int]) -> bool:
         """Drain so many of these units if the group allows it."""
-        then = list(drained)
-        for i, n in more.items():
-            then[i] += n
-        state = self.state
-        serving = self.judge.task.serving(state.started, tuple(then), settled=state.settled)
-        if not self.judge.group_serves(group, serving):
+        serving = list(self._serving)
+        for i in group.units:
+            serving[i] += self.state.drained[i] - drained[i] - more.get(i, 0)
+        if not self.judge.group_serves(group, tuple(serving)):
             return False
-        drained[:] = then
+        for i, n in more.items():
+            drained[i] += n
         return True
 
     def _drain_some(self, group: Group, drained: list[int], i: int) -> None:

@@ -12,7 +12,7 @@ whichever is less. Replicas on order count for budgets from the beginning, and f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -29,7 +29,7 @@ from planner.rollout.serving import Group, groups_of
 from planner.rollout.task import State, Task
 from planner.rollout.wave_limits import LimitRows
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "Tick", "never"]
 
 CEILINGS: Final = (
     physical.nodes,
@@ -44,6 +44,13 @@ EPSILON: Final = 1e-9
 RowKey = tuple[str, tuple[str, ...], bool]
 Numbers = tuple[int, ...]
 
+Tick = Callable[[], None]
+"""Called before each judgement. Whoever hands it in raises from it to end a search that takes too long."""
+
+
+def never() -> None:
+    """Let every search come to its end."""
+
 
 @dataclass
 class Judge:
@@ -53,12 +60,14 @@ class Judge:
         budgets: the problem whose budgets count: that of the task, or where a task is tried with more accelerators,
             the one without them.
         give: how much less of its demand a service may serve for a while.
+        tick: called before each judgement; may raise.
     """
 
     task: Task
     limits: WaveLimits
     budgets: Problem
     give: Mapping[ServiceId, float] = field(default_factory=dict)
+    tick: Tick = never
 
     def __post_init__(self) -> None:
         self.names = tuple(unit.candidate.id for unit in self.task.units)
@@ -74,6 +83,7 @@ class Judge:
 
     def permits(self, before: State, after: State) -> bool:
         """Whether the wave that leads from one state to the other may run."""
+        self.tick()
         task = self.task
         return (
             self._wave_limits.step_permits(before, after)
@@ -98,6 +108,7 @@ class Judge:
 
     def group_serves(self, group: Group, serving: Numbers) -> bool:
         """The same for the services of one group."""
+        self.tick()
         return next(self._too_little(group, serving), None) is None
 
     def objections(self, before: State, after: State) -> tuple[Violation, ...]:

@@ -15,7 +15,7 @@ from models.report import Violation
 from models.solution import Solution
 from planner.rollout.exact import every_order, is_small
 from planner.rollout.greedy import best_filled
-from planner.rollout.judge import Judge
+from planner.rollout.judge import Judge, Tick, never
 from planner.rollout.order import Order
 from planner.rollout.task import State, task_of
 
@@ -44,6 +44,7 @@ class Question:
     problem: Problem
     solution: Solution
     limits: WaveLimits
+    tick: Tick = never
 
     def judge(
         self,
@@ -53,9 +54,9 @@ class Question:
         """The judge of the task, with more accelerators in pools or less service for a while."""
         plain = task_of(self.problem, self.solution)
         if not extra:
-            return Judge(plain, self.limits, plain.problem, give or {})
+            return Judge(plain, self.limits, plain.problem, give or {}, self.tick)
         wider = task_of(with_slack(self.problem, extra), self.solution)
-        return Judge(wider, self.limits, plain.problem, give or {})
+        return Judge(wider, self.limits, plain.problem, give or {}, self.tick)
 
 
 def find_order(judge: Judge, *, quick: bool = False) -> Order:

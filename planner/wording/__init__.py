@@ -14,6 +14,7 @@ from planner.wording.choices import (
     worth_phrase,
     worthless_sentence,
 )
+from planner.wording.fronts import axis_figure, axis_name, front_sentence
 from planner.wording.limits import (
     ROWS_SHOWN,
     binding_sentence,
@@ -43,15 +44,25 @@ from planner.wording.statuses import (
     promise_sentence,
     seconds_sentence,
 )
+from planner.wording.waves import (
+    near_sentence,
+    rollout_sentence,
+    stuck_sentence,
+    time_span,
+    wave_sentence,
+)
 
 __all__ = [
     "ROWS_SHOWN",
     "amount_phrase",
+    "axis_figure",
+    "axis_name",
     "binding_sentence",
     "conflict_rows",
     "conflict_sentence",
     "difference_sentence",
     "family_phrase",
+    "front_sentence",
     "gain_phrase",
     "gpu_label",
     "headline",
@@ -62,6 +73,7 @@ __all__ = [
     "level_rows",
     "limit_phrase",
     "money",
+    "near_sentence",
     "now_and_planned",
     "number",
     "number_up",
@@ -71,9 +83,13 @@ __all__ = [
     "quantity_up",
     "reason_sentence",
     "relaxation_sentence",
+    "rollout_sentence",
     "runner_up_sentence",
     "seconds_sentence",
+    "stuck_sentence",
+    "time_span",
     "used_of",
+    "wave_sentence",
     "worth_phrase",
     "worthless_sentence",
 ]

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from planner.cli import app
 
 SCENARIO: Final = Path(__file__).parents[2] / "data" / "scenarios" / "01-two-variants.yaml"
-SECONDS: Final = re.compile(r"\d+\.\d\d s: size.*")
+SECONDS: Final = re.compile(r"\d+\.\d\d s: size.*?(?=\n\n)", re.DOTALL)
 TOO_MUCH: Final = ("--set", "services.chat.traffic.rate=40")
 
 

@@ -171,15 +171,13 @@ def test_a_failure_while_writing_leaves_the_old_folder(
 
 
 def test_from_a_scenario_file_to_commands(tmp_path: Path) -> None:
-    scenario = (SCENARIO.read_text(encoding="utf-8")
-        .replace("        accelerator: A100-80GB\n", "        accelerator: A100-80GB\n        object: chat-a100\n")
-        .replace("    traffic:", "    namespace: llm\n    traffic:"))  # fmt: skip
+    scenario = SCENARIO.read_text(encoding="utf-8").replace("        object: llama-h100\n", "")
     path, answer = tmp_path / "scenario.yaml", tmp_path / "answer.json"
     path.write_text(scenario, encoding="utf-8")
     assert CliRunner().invoke(app, ["plan", str(path), "-o", str(answer)]).exit_code == 0
     done = CliRunner().invoke(app, ["commands", str(answer)])
     assert done.exit_code == 0
-    assert "kubectl -n llm scale deployment/chat-a100 --current-replicas=3 --replicas=8\n" in done.stdout
+    assert "kubectl -n serving scale deployment/llama-a100 --current-replicas=3 --replicas=8\n" in done.stdout
     assert "Left out, for want of an object in the scenario: chat/va-h100." in done.stdout
 
 

@@ -54,6 +54,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
 
         monkeypatch.setattr("planner.door.load_scenario", lambda *_, **__: None)
         monkeypatch.setattr("planner.planning.plan_scenario", planned)
+        monkeypatch.setattr("planner.rolling.with_rollout", lambda report, **_: report)
 
     return answer_with
 
@@ -181,7 +182,7 @@ def test_saved_answers_stand_beside(answer: Answer, tmp_path: Path) -> None:
     write_report(path, an_infeasible_report())
     answer(an_optimal_report())
     document = json.loads(run("plan", "any.yaml", "--json", "--against", path).stdout)
-    assert list(document["beside"]) == ["greedy", "last-week-final", "now"]
+    assert list(document["beside"]) == ["fewest-moves", "greedy", "last-week-final", "now"]
     assert document["beside"]["last-week-final"]["objective"]["unserved_rps"] == 3.5
     screen = run("plan", "any.yaml", "--against", path).stdout
     assert "last-week-final *" in screen
@@ -196,7 +197,7 @@ def test_saved_answers_never_take_a_name_that_is_taken(answer: Answer, tmp_path:
     answer(an_optimal_report())
     against = [text for path in paths for text in ("--against", str(path))]
     beside = json.loads(run("plan", "any.yaml", "--json", *against).stdout)["beside"]
-    assert list(beside) == ["greedy", "now-2", "now-3", "greedy-2", "now"]
+    assert list(beside) == ["fewest-moves", "greedy", "now-2", "now-3", "greedy-2", "now"]
 
 
 def test_a_saved_answer_that_cannot_be_read_ends_with_two(answer: Answer, tmp_path: Path) -> None:

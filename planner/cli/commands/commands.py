@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from planner.cli.commands.solving import ending
-from planner.cli.edge import Common, ExitCode
+from planner.cli.commands.waves import Waves, wave_limits
+from planner.cli.edge import ExitCode
 from planner.cli.terminal import note
 from planner.errors import ConfigurationError, Finding
 
@@ -37,13 +38,20 @@ FORMAT_HELP: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommandsOptions(Common):
+class CommandsOptions(Waves):
     """Options of ``commands``."""
 
     answer: Annotated[
         Path, typer.Argument(metavar="PLAN", help="Answer saved with 'plan -o'.", show_default=False)
     ]
     format: Annotated[Format, typer.Option(help=FORMAT_HELP)] = Format.KUBECTL
+    fewest_moves: Annotated[
+        bool,
+        typer.Option(
+            "--fewest-moves",
+            help="The plan of almost the same cost that changes less, where 'plan' found one.",
+        ),
+    ] = False
     undo: Annotated[
         bool, typer.Option("--undo", help="The way back instead: from the plan to what runs now.")
     ] = False
@@ -72,12 +80,15 @@ class CommandsOptions(Common):
 def commands(options: CommandsOptions) -> ExitCode:
     """Write what carries out a plan on Kubernetes; nothing is run, and no cluster is asked."""
     from planner.cli.files import read_report
-    from planner.manifests import route_of, stuck_sentence
-    from planner.rolling import plan_rollout, plan_way_back
+    from planner.manifests import route_of
+    from planner.rolling import plan_way_back
+    from planner.wording import stuck_sentence
 
     report = read_report(options.answer)
+    if options.fewest_moves:
+        report = _moving_less(report, options.answer)
     _refuse_without_plan(report, options.answer)
-    plan = _first_waves(plan_rollout(report), options.waves)
+    plan = _first_waves(_plan(report, options), options.waves)
     if options.undo:
         route = route_of(report.problem, plan_way_back(report, plan), undone=plan)
     else:
@@ -91,6 +102,31 @@ def commands(options: CommandsOptions) -> ExitCode:
         note(stuck_sentence(plan.stuck))
         return ExitCode.NOT_KEPT
     return ending(report)
+
+
+def _plan(report: Report, options: CommandsOptions) -> Plan:
+    """The saved waves, unless there are none or other limits are asked for."""
+    from planner.rolling import plan_rollout
+
+    saved = report.rollout
+    limits = wave_limits(options, base=None if saved is None else saved.limits)
+    return saved if saved is not None and limits is None else plan_rollout(report, limits=limits)
+
+
+def _moving_less(report: Report, path: Path) -> Report:
+    """The report with the plan near by as its answer.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    found = report.fewest_moves
+    other = next((each for each in report.beside if found is not None and each.name == found.name), None)
+    if found is None or other is None:
+        finding = Finding(
+            str(path), None, "", "no plan that changes less", "the answer itself, without --fewest-moves"
+        )
+        raise ConfigurationError.from_findings([finding])
+    return report.but(answer=other, rollout=found.rollout)
 
 
 def _write(route: Route, options: CommandsOptions) -> None:

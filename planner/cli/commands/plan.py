@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.commands.solving import Solving, answered, ending
+from planner.cli.commands.solving import Solving, answered, ending, solve_options
+from planner.cli.commands.waves import Waves, wave_limits
 from planner.cli.edge import ExitCode
 from planner.cli.terminal import note, out_console
+from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
     from models.report import Comparison, Report
@@ -22,7 +24,7 @@ __all__ = ["PlanOptions", "plan"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Solving):
+class PlanOptions(Waves, Solving):
     """Options of ``plan``."""
 
     scenario: Annotated[
@@ -34,8 +36,15 @@ class PlanOptions(Solving):
             metavar="FILE", show_default=False, help="A saved answer to show beside; may be repeated."
         ),
     ] = None
+    within: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE",
+            help="How much more a plan with fewer changes may cost, which is shown beside; 0: none is looked for.",
+        ),
+    ] = "1%"
     every_service: Annotated[
-        bool, typer.Option("--all", help="Show every service, however many there are.")
+        bool, typer.Option("--all", help="Show every service, wave and step, however many there are.")
     ] = False
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object (docs/json.md) and nothing else.")
@@ -54,8 +63,9 @@ def plan(options: PlanOptions) -> ExitCode:
 
     if options.output is not None:
         check_target(options.output)
+    within = _share(options.within)
     saved = [_saved(path) for path in options.against or ()]
-    report = answered(options.scenario, options)
+    report = _with_way(answered(options.scenario, options), options, within)
     report = _with_saved(report, saved)
     if saved:
         report = _with_differences(report, len(saved))
@@ -72,6 +82,32 @@ def plan(options: PlanOptions) -> ExitCode:
         console = out_console()
         show_report(console, report, every_service=options.every_service or not console.is_terminal)
     return ending(report)
+
+
+def _with_way(report: Report, options: PlanOptions, within: float) -> Report:
+    """The report with the waves to its plan and what is near by."""
+    from planner.rolling import with_rollout
+    from planner.settings import load_settings
+
+    solver = solve_options(options, load_settings())
+    return with_rollout(report, limits=wave_limits(options), within=within, options=solver)
+
+
+def _share(text: str) -> float:
+    """The width of ``--within``.
+
+    Raises:
+        ConfigurationError: it is no share.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from models.units import Share
+
+    try:
+        return TypeAdapter(Share).validate_python(text)
+    except ValidationError as cause:
+        finding = Finding("", None, "--within", repr(text), "a share from 0 to 1, such as 1% or 0.01")
+        raise ConfigurationError.from_findings([finding]) from cause
 
 
 def _saved(path: Path) -> Comparison:

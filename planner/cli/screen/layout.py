@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Column", "PipeConsole", "bullets", "panel", "section", "table"]
+__all__ = ["Column", "PipeConsole", "bullets", "numbered", "panel", "section", "table"]
 
 _FRAME: Final = 4
 
@@ -58,6 +58,12 @@ def bullets(console: Console, sentences: Iterable[str], *, style: str = "") -> N
         console.print(Text(_bullet(sentence, console.width), style=style), soft_wrap=True)
 
 
+def numbered(console: Console, sentences: Iterable[str]) -> None:
+    """As :func:`bullets`, with numbers from 1."""
+    for number, sentence in enumerate(sentences, start=1):
+        console.print(Text(_bullet(sentence, console.width, mark=f"{number}. ")), soft_wrap=True)
+
+
 def panel(console: Console, title: str, sentences: Iterable[str], *, style: str) -> None:
     """Sentences that must not be overlooked: in a frame on a terminal, below a title elsewhere."""
     if not console.is_terminal:
@@ -71,12 +77,12 @@ def panel(console: Console, title: str, sentences: Iterable[str], *, style: str)
     )
 
 
-def _bullet(sentence: str, width: int) -> str:
+def _bullet(sentence: str, width: int, *, mark: str = "- ") -> str:
     return textwrap.fill(
         sentence,
         width,
-        initial_indent="- ",
-        subsequent_indent="  ",
+        initial_indent=mark,
+        subsequent_indent=" " * len(mark),
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -13,6 +13,7 @@ from planner.cli.screen.comparison_table import answer_name, comparison_table
 from planner.cli.screen.explanation import show_differences
 from planner.cli.screen.layout import Column, bullets, panel, section, table
 from planner.cli.screen.plan_table import PlanView, plan_table
+from planner.cli.screen.way import show_way
 from planner.planning import HEURISTICS, unkept_promises
 from planner.wording import (
     binding_sentence,
@@ -50,7 +51,7 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     Args:
         console: where.
         report: what.
-        every_service: do not stop after :data:`SHOWN_SERVICES` of them.
+        every_service: do not stop after :data:`SHOWN_SERVICES` of them, nor fold waves and their steps.
     """
     _show_head(
         console, report.answer, headline(report.answer, proves=_proves(report.answer)), report.problem.name
@@ -78,6 +79,7 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     if shown.assessment is not None:
         _show_violations(console, shown.assessment)
         _show_overloads(console, shown.assessment)
+    show_way(console, report, everything=every_service)
 
 
 def _proves(answer: Comparison) -> bool:
