@@ -28,7 +28,10 @@ WITHIN: Final = 0.01
 """How much more that answer may cost unless somebody says otherwise."""
 
 _ROLLOUT: Final = 0.25
-"""Share of the time limit that working out waves may take."""
+"""Share of the time limit that working out waves may take, as far as it is left."""
+
+_ROLLOUT_LEAST: Final = 0.05
+"""The same where the answer took all of it: most waves are worked out in a moment, and nothing is solved for them."""
 
 _ALTERNATIVE: Final = 0.05
 """Share of the time limit that solving for fewer changes may take."""
@@ -77,7 +80,7 @@ def with_rollout(
         limits: how much may change at once; None: no limits but those of the problem.
         within: how much more the other plan may cost; 0: none is looked for.
         options: of the solver that answered. A quarter of its time limit is for the waves and a twentieth for the plan
-            near by, as far as the answer has left them.
+            near by, as far as the answer has left them; the waves have a twentieth in any case.
         clock: measures the phases.
 
     Raises:
@@ -130,7 +133,8 @@ class _Run:
         """The waves to a solution; None: there was no time."""
         from planner.rollout import roll_out
 
-        end_s = self.clock.monotonic_s() + self.seconds_for(_ROLLOUT)
+        least_s = self.options.time_limit_s * _ROLLOUT_LEAST
+        end_s = self.clock.monotonic_s() + max(least_s, self.seconds_for(_ROLLOUT))
 
         def tick() -> None:
             if self.clock.monotonic_s() > end_s:

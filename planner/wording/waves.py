@@ -132,7 +132,9 @@ def _more_gpus(stuck: Stuck) -> list[str]:
 def _less_served(stuck: Stuck) -> list[str]:
     shares = sorted(stuck.drop.items())
     # Rounded up: what is shown must be enough.
-    return [f"{number_up(share * 100, 3)} % less of {service} served for a while" for service, share in shares]
+    return [
+        f"{number_up(share * 100, 3)} % less of {service} served for a while" for service, share in shares
+    ]
 
 
 def _counted(count: int, noun: str) -> str:

@@ -145,6 +145,10 @@ def replaced(solution: Solution, counts: dict[str, int], problem: Problem) -> So
     return solution.but(status=Status.FEASIBLE, counts=counts, derived_from=problem.fingerprint)
 
 
-def test_the_time_that_is_left_is_what_the_answer_left() -> None:
+def test_an_answer_that_took_all_the_time_leaves_a_twentieth_for_the_waves_and_nothing_for_another_plan() -> (
+    None
+):
     late = plan_problem(fleet(), solver="pulp").but(seconds={"solve": 60.0})
-    assert with_rollout(late, clock=HastyClock(), options=SolveOptions(time_limit_s=60.0)).rollout is None
+    for clock, known in ((FakeClock(), True), (HastyClock(), False)):
+        found = with_rollout(late, clock=clock, options=SolveOptions(time_limit_s=60.0))
+        assert (found.rollout is not None, found.fewest_moves) == (known, None)
