@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-__all__ = ["__version__", "check", "explain", "load_scenario", "plan", "solve"]
+__all__ = ["__version__", "check", "explain", "load_scenario", "pareto", "plan", "solve"]
 
 __version__ = "0.1.0"
 
@@ -17,6 +17,7 @@ _DOOR: Final = {
     "check": "planner.referee:check",
     "explain": "planner.door:explain",
     "load_scenario": "planner.door:load_scenario",
+    "pareto": "planner.door:pareto",
     "plan": "planner.door:plan",
     "solve": "planner.door:solve",
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from os import PathLike
 
 from models.explanation import Explanation
+from models.pareto import Axis, ParetoFront
 from models.problem import Problem
 from models.report import Report
 from models.scenario import Scenario
@@ -13,7 +14,7 @@ from models.solution import Solution
 from planner.optimization.protocol import SolveOptions
 from planner.planning import known_catalog, plan_problem, plan_scenario, sized, solve_with
 
-__all__ = ["Question", "explain", "load_scenario", "plan", "solve"]
+__all__ = ["Question", "explain", "load_scenario", "pareto", "plan", "solve"]
 
 Question = Scenario | Problem | str | PathLike[str]
 """What can be planned: a scenario, a sized problem, or the path of a scenario file."""
@@ -64,6 +65,33 @@ def explain(question: Question, solution: Solution) -> Explanation:
 
     problem = _problem(question)
     return reasons(problem, solution, assess(problem, solution) if solution.has_plan else None)
+
+
+def pareto(
+    question: Question,
+    x: Axis | str = Axis.COST,
+    y: Axis | str = Axis.POWER,
+    *,
+    points: int = 25,
+    options: SolveOptions | None = None,
+) -> ParetoFront:
+    """Plans of which none is better than another in both axes, each proven.
+
+    Args:
+        question: what is planned.
+        x: ``cost``, ``power``, ``unserved``, ``changes`` or ``headroom``.
+        y: another of them.
+        points: how many at most, the ends among them.
+        options: time for all of them together, gap (default 0), threads.
+
+    Raises:
+        ConfigurationError: the question or an axis is wrong.
+        InternalError: a plan of ours fails the referee.
+    """
+    from planner.optimization.fronts import EXACTLY
+    from planner.optimization.fronts import pareto as front
+
+    return front(_problem(question), (Axis(x), Axis(y)), points=points, options=options or EXACTLY)
 
 
 def _problem(question: Question) -> Problem:

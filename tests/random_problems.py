@@ -9,10 +9,11 @@ from typing import Any
 
 from models.hardware import NodeGrowth, PowerDomain, Quota
 from models.problem import BucketRating, Candidate, Demand, Incumbent, PoolState, Problem
+from models.report import Assessment
 from models.saturation import Headroom
 from models.variant import Role
 from models.workload import PrefillDecodeRatio, Routing, ServiceKind, Survive
-from planner.referee import best_service, check
+from planner.referee import assess, best_service
 from tests.builders import (
     a_bucket,
     a_candidate,
@@ -24,7 +25,7 @@ from tests.builders import (
     an_incumbent,
 )
 
-__all__ = ["brute_force", "random_problem"]
+__all__ = ["brute_force", "every_plan", "random_problem"]
 
 
 def random_problem(seed: int, **fields: Any) -> Problem:
@@ -215,9 +216,15 @@ def brute_force(problem: Problem, *, most: int = 6) -> tuple[float, float, float
 
     Independent of the formulation: every state is judged by the referee.
     """
-    from planner.referee import assess
-
     best: tuple[float, ...] | None = None
+    for figures in every_plan(problem, most=most):
+        key = (round(figures.cost, 9), round(figures.power_w or 0.0, 6), figures.changes)
+        best = key if best is None else min(best, key)
+    return best  # type: ignore[return-value]
+
+
+def every_plan(problem: Problem, *, most: int = 6) -> Iterator[Assessment]:
+    """Figures of every plan that serves all and that the referee finds nothing against."""
     for counts, nodes in _states(problem, most):
         serving = best_service(problem, counts)
         solution = a_solution(
@@ -228,12 +235,9 @@ def brute_force(problem: Problem, *, most: int = 6) -> tuple[float, float, float
             borrowed=serving.borrowed,
             shares=serving.shares,
         )
-        if check(problem, solution):
-            continue
         figures = assess(problem, solution)
-        key = (round(figures.cost, 9), round(figures.power_w or 0.0, 6), figures.changes)
-        best = key if best is None else min(best, key)
-    return best  # type: ignore[return-value]
+        if not figures.violations:
+            yield figures
 
 
 def _states(problem: Problem, most: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:

@@ -11,6 +11,7 @@ from planner.cli.commands import knowledge
 from planner.cli.commands.check import CheckOptions, check
 from planner.cli.commands.commands import CommandsOptions, commands
 from planner.cli.commands.explain import ExplainOptions, explain
+from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
 from planner.cli.edge import takes
 from planner.cli.terminal import spell_out_what_cannot_be_written
@@ -35,6 +36,7 @@ importing = typer.Typer(help="Turn files of other tools into ours.", no_args_is_
 
 app.command("plan")(takes(PlanOptions)(plan))
 app.command("explain")(takes(ExplainOptions)(explain))
+app.command("pareto")(takes(ParetoOptions)(pareto))
 app.command("check")(takes(CheckOptions)(check))
 app.command("commands")(takes(CommandsOptions)(commands))
 app.add_typer(catalog, name="catalog")

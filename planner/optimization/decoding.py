@@ -7,15 +7,38 @@ from collections.abc import Iterator, Mapping
 
 from models.ids import CandidateId, PoolId
 from models.problem import Candidate, Problem
-from models.solution import Borrowed, BucketShare, Served
+from models.solution import Borrowed, BucketShare, Proof, Served, Solution, Status
 from models.workload import Routing
 from planner.optimization.formulation.index import Index, added, borrowed, replicas, served, share
 from planner.optimization.program import Key
 from planner.optimization.scaling import GRID
 
-__all__ = ["bucket_shares", "canonical_counts", "counts_of", "loans", "nodes_added", "served_shares"]
+__all__ = [
+    "bucket_shares",
+    "canonical_counts",
+    "counts_of",
+    "loans",
+    "nodes_added",
+    "served_shares",
+    "solution_at",
+]
 
 Values = Mapping[Key, int]
+
+
+def solution_at(index: Index, values: Values, *, status: Status, proof: Proof) -> Solution:
+    """The solution that values of a program stand for."""
+    problem = index.problem
+    return Solution(
+        status=status,
+        counts=canonical_counts(problem, counts_of(index, values)),
+        nodes_added=nodes_added(index, values),
+        served=tuple(served_shares(index, values)),
+        borrowed=tuple(loans(index, values)),
+        shares=tuple(bucket_shares(index, values)),
+        proof=proof,
+        derived_from=problem.fingerprint,
+    )
 
 
 def counts_of(index: Index, values: Values) -> dict[CandidateId, int]:

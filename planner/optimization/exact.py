@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from models.ids import CandidateId
@@ -11,14 +11,7 @@ from models.scenario import ObjectiveLevel
 from models.solution import Proof, Solution, Status
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.engine import Engine, Termination
-from planner.optimization.decoding import (
-    bucket_shares,
-    canonical_counts,
-    counts_of,
-    loans,
-    nodes_added,
-    served_shares,
-)
+from planner.optimization.decoding import solution_at
 from planner.optimization.fairness import minimize_unserved
 from planner.optimization.formulation import Formulation, formulate
 from planner.optimization.formulation.goals import changes_goal, cost_goal, power_goal
@@ -27,16 +20,17 @@ from planner.optimization.levels import Descent
 from planner.optimization.program import Goal, Key
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
 
-__all__ = ["Hint", "WholeProgram"]
+__all__ = ["GOALS", "Hint", "WholeProgram", "descend"]
 
 Hint = Callable[[Problem], Mapping[CandidateId, int]]
 """Counts by candidate to start from."""
 
-_GOALS: Final[dict[ObjectiveLevel, Callable[[Index], Goal]]] = {
+GOALS: Final[dict[ObjectiveLevel, Callable[[Index], Goal]]] = {
     ObjectiveLevel.COST: cost_goal,
     ObjectiveLevel.POWER: power_goal,
     ObjectiveLevel.CHANGES: changes_goal,
 }
+"""What each level makes small; unserved demand is more than one goal."""
 
 _NOT_LAST: Final = 0.8
 """Share of the time left that a level may take while others wait."""
@@ -45,6 +39,27 @@ _NO_PLAN: Final = {
     Termination.INFEASIBLE: Status.INFEASIBLE,
     Termination.TIMED_OUT: Status.TIMED_OUT,
 }
+
+
+def descend(descent: Descent, index: Index, levels: Sequence[ObjectiveLevel], *, last: bool = True) -> None:
+    """Solve levels in turn and hold each.
+
+    Args:
+        descent: is moved on; it has no values where there is no plan, or no time to find one.
+        index: of the problem.
+        levels: in their order.
+        last: no other level waits for time.
+    """
+    chosen = False  # once a level has chosen the plan, the rest break ties
+    for level in levels:
+        if level is ObjectiveLevel.UNSERVED:
+            minimize_unserved(descent, index)
+        else:
+            share = 1.0 if last and level is levels[-1] else _NOT_LAST
+            descent.minimize(GOALS[level](index), share=share, tie_break=chosen)
+            chosen = True
+        if descent.stopped is not None and not descent.values:
+            break
 
 
 class WholeProgram:
@@ -72,17 +87,7 @@ class WholeProgram:
             self._engine, formulation.program, options, problem.objective.tolerance, self._clock, progress
         )
         descent.hint = self._start(formulation.index)
-        wanted = problem.objective.levels
-        chosen = False  # once a level has chosen the plan, the rest break ties
-        for level in wanted:
-            if level is ObjectiveLevel.UNSERVED:
-                minimize_unserved(descent, formulation.index)
-            else:
-                share = 1.0 if level is wanted[-1] else _NOT_LAST
-                descent.minimize(_GOALS[level](formulation.index), share=share, tie_break=chosen)
-                chosen = True
-            if descent.stopped is not None and not descent.values:
-                break
+        descend(descent, formulation.index, problem.objective.levels)
         descent.settle()
         return self._solution(formulation.index, descent)
 
@@ -99,15 +104,11 @@ class WholeProgram:
             return Solution(status=status, proof=Proof(solver=self._name), derived_from=problem.fingerprint)
         values = descent.values
         proven = not descent.unreached and all(level.proven for level in descent.levels)
-        return Solution(
+        return solution_at(
+            index,
+            values,
             status=Status.OPTIMAL if proven else Status.FEASIBLE,
-            counts=canonical_counts(problem, counts_of(index, values)),
-            nodes_added=nodes_added(index, values),
-            served=tuple(served_shares(index, values)),
-            borrowed=tuple(loans(index, values)),
-            shares=tuple(bucket_shares(index, values)),
             proof=Proof(solver=self._name, levels=descent.levels_at(values), notes=self._notes()),
-            derived_from=problem.fingerprint,
         )
 
     def _notes(self) -> tuple[str, ...]:

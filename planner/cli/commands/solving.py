@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import typer
 
@@ -92,7 +92,18 @@ def scenario_of(path: Path, options: Solving) -> Scenario:
     return _ordered(load_scenario(path, overrides=options.overrides or ()), options.objective)
 
 
-def solve_options(options: Solving, settings: Settings | None = None) -> SolveOptions:
+class _Limits(Protocol):
+    """What says how long, how exact and how wide."""
+
+    @property
+    def time_limit(self) -> float | None: ...
+    @property
+    def gap(self) -> float | None: ...
+    @property
+    def threads(self) -> int | None: ...
+
+
+def solve_options(options: _Limits, settings: Settings | None = None) -> SolveOptions:
     """Time, gap and threads: what was asked for, else what the settings say."""
     from planner.optimization.protocol import SolveOptions
     from planner.settings import load_settings
