@@ -44,10 +44,16 @@ class Solvers:
 
 
 def explained(
-    problem: Problem, solution: Solution, assessment: Assessment | None, *, time_limit_s: float
+    problem: Problem,
+    solution: Solution,
+    assessment: Assessment | None,
+    *,
+    time_limit_s: float,
+    rerate: object = None,
 ) -> Explanation:
     """Says which problem it was asked about, and conflicts where there is no plan."""
-    assert 0 < time_limit_s <= SolveOptions().time_limit_s
+    assert rerate is None
+    assert 0 <= time_limit_s <= SolveOptions().time_limit_s
     if assessment is None:
         return Explanation(conflict=Conflict(families=("demand", "gpus")))
     name = "scarce" if problem.allow_unserved else "promised"
