@@ -11,6 +11,7 @@ from planner.cli.commands import knowledge
 from planner.cli.commands.check import CheckOptions, check
 from planner.cli.commands.commands import CommandsOptions, commands
 from planner.cli.commands.explain import ExplainOptions, explain
+from planner.cli.commands.export import ExportOptions, export
 from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
 from planner.cli.edge import takes
@@ -38,6 +39,7 @@ app.command("plan")(takes(PlanOptions)(plan))
 app.command("explain")(takes(ExplainOptions)(explain))
 app.command("pareto")(takes(ParetoOptions)(pareto))
 app.command("check")(takes(CheckOptions)(check))
+app.command("export")(takes(ExportOptions)(export))
 app.command("commands")(takes(CommandsOptions)(commands))
 app.add_typer(catalog, name="catalog")
 catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))

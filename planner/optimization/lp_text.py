@@ -11,10 +11,11 @@ from typing import Final
 
 from planner.optimization.program import Goal, IntegerProgram, Key, Row
 
-__all__ = ["lp_text"]
+__all__ = ["column_names", "lp_text", "row_names"]
 
 _WIDTH: Final = 110
-_LONGEST_NAME: Final = 200
+_LONGEST_NAME: Final = 90
+"""CBC gives up on names of more than 100 letters; a number may follow."""
 _FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_@#]")
 _NOTHING: Final = "nothing"
 """A column at 0 for sums without terms, which the format does not know."""
@@ -27,9 +28,8 @@ def lp_text(program: IntegerProgram, goal: Goal | None = None) -> str:
         program: columns and rows.
         goal: what is made small; without one any feasible point is asked for.
     """
-    keys = [column.key for column in program.columns]
-    names = dict(zip(keys, _distinct(keys), strict=True))
-    labels = _distinct(row.key for row in program.rows)
+    names = column_names(program)
+    labels = row_names(program)
     aim = goal or Goal("feasible", {})
     constant = [f"{aim.constant:+d}"] if aim.constant else []
     empty = not aim.terms or any(not row.terms for row in program.rows)
@@ -46,6 +46,17 @@ def lp_text(program: IntegerProgram, goal: Goal | None = None) -> str:
         "End",
         "",
     ])  # fmt: skip
+
+
+def column_names(program: IntegerProgram) -> dict[Key, str]:
+    """A legal name for every column, each once; the same for equal columns in equal order."""
+    keys = [column.key for column in program.columns]
+    return dict(zip(keys, _distinct(keys), strict=True))
+
+
+def row_names(program: IntegerProgram) -> list[str]:
+    """A legal name for every row in its order, each once."""
+    return _distinct(row.key for row in program.rows)
 
 
 def _row(row: Row, label: str, names: Mapping[Key, str]) -> Iterator[str]:

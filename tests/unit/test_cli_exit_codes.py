@@ -266,7 +266,7 @@ def test_explaining_an_infeasible_answer_ends_as_planning_it_did(tmp_path: Path)
     write_report(path, an_infeasible_report())
     done = run("explain", path)
     assert done.exit_code == 3
-    assert "Raise the power cap of hall-1 from 28.5 kW to 33.62 kW." in done.stdout
+    assert "Raise the power cap of hall-1 from 28.5 kW to 33.62 kW" in done.stdout
 
 
 def a_measured_table(path: Path) -> Path:

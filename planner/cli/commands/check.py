@@ -31,7 +31,9 @@ class CheckOptions(Common):
     solution: Annotated[
         Path,
         typer.Argument(
-            metavar="SOLUTION", help="Answer saved with 'plan -o', or a bare solution.", show_default=False
+            metavar="SOLUTION",
+            help="Answer saved with 'plan -o', a bare solution, or a solver's solution of an exported program.",
+            show_default=False,
         ),
     ]
     overrides: Annotated[
@@ -45,14 +47,21 @@ class CheckOptions(Common):
 def check(options: CheckOptions) -> ExitCode:
     """Judge a solution by the rules of a scenario; exit code 3 if it breaks any."""
     from planner.cli.files import read_solution_or_report
+    from planner.cli.solver_files import solver_values
     from planner.door import load_scenario
     from planner.planning import sized
     from planner.referee import check as violations_of
 
-    found = read_solution_or_report(options.solution)
+    values = solver_values(options.solution)
+    found = read_solution_or_report(options.solution) if values is None else None
     scenario = load_scenario(options.scenario, overrides=options.overrides or ())
     problem = sized(scenario, allow_unserved=options.allow_unserved)
-    solution = _solution_of(found, options.solution)
+    if found is None:
+        from planner.optimization.exporting import solution_from
+
+        solution = solution_from(problem, values or {}, file=str(options.solution))
+    else:
+        solution = _solution_of(found, options.solution)
     _refuse_strangers(problem, solution, options.solution)
     if solution.derived_from not in {"", problem.fingerprint}:
         note("the solution was made for another problem than this scenario is now; it is judged by this one")
