@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from planner.cli.outputs import Output
 from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
@@ -21,13 +19,12 @@ if TYPE_CHECKING:
 __all__ = [
     "KIND",
     "LISTED",
-    "check_target",
     "is_saved_report",
+    "names_our_schema",
     "read_report",
     "read_solution_or_report",
+    "report_output",
     "write_report",
-    "write_text",
-    "written_at_once",
 ]
 
 KIND: Final = "report"
@@ -35,28 +32,16 @@ LISTED: Final = 20
 """Findings of one file that are listed; more are counted."""
 
 
-def check_target(path: Path) -> None:
-    """Refuse a file that could not be written, before anything is computed.
-
-    Raises:
-        ConfigurationError: the folder is missing or closed to us, or the name is that of a folder.
-    """
-    folder = path.parent
-    if path.is_dir():
-        _refuse(path, "a folder", "the name of a file")
-    if not folder.is_dir():
-        _refuse(path, f"no folder {str(folder)!r}", "a file in a folder that exists")
-    if not os.access(folder, os.W_OK):
-        _refuse(
-            path, f"the folder {str(folder)!r}, which we may not write to", "a folder that we may write to"
-        )
+def report_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> Output:
+    """Where a report goes: it may take the place of another report."""
+    return Output(path=path, ours=_is_report_of_ours, inputs=tuple(inputs), force=force)
 
 
-def write_report(path: Path, report: Report) -> None:
+def write_report(path: Path | Output, report: Report) -> None:
     """Write a report with its schema version and fingerprint.
 
     Raises:
-        ConfigurationError: the file cannot be written; nothing was left behind.
+        ConfigurationError: the file cannot or must not be written; nothing was left behind.
     """
     from models import SCHEMA
 
@@ -66,42 +51,8 @@ def write_report(path: Path, report: Report) -> None:
         "fingerprint": report.fingerprint,
         KIND: report.model_dump(mode="json"),
     }
-    write_text(
-        path, json.dumps(document, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
-    )
-
-
-def write_text(path: Path, text: str) -> None:
-    """Put ``text`` into a file in one move.
-
-    Raises:
-        ConfigurationError: the file cannot be written; nothing was left behind.
-    """
-    with written_at_once(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def written_at_once(path: Path) -> Iterator[Path]:
-    """A file to write that takes the name ``path`` at the end: readers see the old file or the new one, never a half.
-
-    Raises:
-        ConfigurationError: the file cannot be written; nothing was left behind.
-    """
-    check_target(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            yield temporary
-            # A temporary file is for its owner alone; what takes its place is as open as any new file.
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as cause:
-        _refuse(path, f"that it cannot be written: {cause.strerror}", "a file that we may write", cause)
+    text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    (path if isinstance(path, Output) else report_output(path)).write(f"{text}\n")
 
 
 def is_saved_report(path: Path) -> bool:
@@ -111,6 +62,15 @@ def is_saved_report(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(document, dict) and {"schema", "kind"} <= document.keys()
+
+
+def names_our_schema(path: Path) -> bool:
+    """Whether a file is a JSON object that names a version of our schema."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and str(document.get("schema")).startswith("fleetplan/")
 
 
 def read_report(path: Path) -> Report:
@@ -139,6 +99,10 @@ def read_solution_or_report(path: Path) -> Solution | Report:
         return Solution.model_validate(document)
     except ValidationError as cause:
         raise ConfigurationError.from_findings(_invalid(path, cause)) from cause
+
+
+def _is_report_of_ours(path: Path) -> bool:
+    return is_saved_report(path) and names_our_schema(path)
 
 
 def _report(path: Path, document: dict[str, Any]) -> Report:
@@ -200,9 +164,3 @@ def _short(value: object) -> str:
 
 def _refuse(path: Path, found: str, allowed: str, cause: BaseException | None = None) -> NoReturn:
     raise ConfigurationError.from_findings([Finding(str(path), None, "", found, allowed)]) from cause
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

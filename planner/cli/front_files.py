@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
+from typing import Any, Final
 
 from models import SCHEMA
 from models.pareto import ParetoFront, ParetoPoint
 
-__all__ = ["front_csv", "front_object"]
+__all__ = ["CSV_HEAD", "front_csv", "front_object"]
+
+CSV_HEAD: Final = "x,y,status,gap,cost,unserved_rps,power_w,changes,headroom"
+"""First line of the CSV."""
 
 
 def front_object(front: ParetoFront) -> dict[str, Any]:
@@ -51,8 +54,7 @@ def _figures(point: ParetoPoint) -> dict[str, Any]:
 def front_csv(front: ParetoFront) -> str:
     """A line per point, for plotting; what is unknown is empty."""
     text = io.StringIO()
-    columns = ["x", "y", "status", "gap", "cost", "unserved_rps", "power_w", "changes", "headroom"]
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer = csv.DictWriter(text, CSV_HEAD.split(","), lineterminator="\n")
     writer.writeheader()
     writer.writerows(_figures(point) for point in front.points)
     return text.getvalue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from models.plan import Step
@@ -13,10 +14,12 @@ from planner.wording import stuck_sentence
 __all__ = [
     "GAUGE",
     "MADE_BY",
+    "SHEBANG",
     "as_comments",
     "counts_of",
     "gauge_of",
     "heading_of",
+    "is_ours",
     "not_done",
     "one_line",
 ]
@@ -24,8 +27,18 @@ __all__ = [
 MADE_BY: Final = "# Made by fleetplan."
 """First words of every file of ours."""
 
+SHEBANG: Final = "#!/bin/sh\n"
+"""First line of a script."""
+
 GAUGE: Final = "wva_desired_replicas"
 """Gauge from which an autoscaler reads the count of a VariantAutoscaling."""
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file bears the mark, in its first line or behind the line that names the shell."""
+    with path.open("rb") as file:
+        head = file.read(len(SHEBANG) + len(MADE_BY)).decode(errors="replace")
+    return head.removeprefix(SHEBANG).startswith(MADE_BY)
 
 
 def one_line(text: str) -> str:

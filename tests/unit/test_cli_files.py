@@ -11,12 +11,10 @@ import pytest
 from models.solution import Solution
 from planner.cli import files
 from planner.cli.files import (
-    check_target,
     is_saved_report,
     read_report,
     read_solution_or_report,
     write_report,
-    write_text,
 )
 from planner.errors import ConfigurationError
 from tests.reports import an_infeasible_report, an_optimal_report
@@ -39,42 +37,10 @@ def test_equal_reports_give_equal_bytes(tmp_path: Path) -> None:
 
 def test_an_older_answer_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
     path = tmp_path / "answer.json"
-    path.write_text("old", encoding="utf-8")
+    write_report(path, an_infeasible_report())
     write_report(path, an_optimal_report())
     assert [each.name for each in tmp_path.iterdir()] == ["answer.json"]
     assert read_report(path) == an_optimal_report()
-
-
-def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "answer.json"
-    path.write_text("old", encoding="utf-8")
-
-    def full(_: Path, __: Path) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(ConfigurationError, match="No space left on device"):
-        write_text(path, "new")
-    assert [each.name for each in tmp_path.iterdir()] == ["answer.json"]
-    assert path.read_text(encoding="utf-8") == "old"
-
-
-def test_a_new_file_is_as_open_as_any_other(tmp_path: Path) -> None:
-    (tmp_path / "plain").write_text("", encoding="utf-8")
-    write_text(tmp_path / "ours", "")
-    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [("", "a folder"), ("missing/answer.json", "no folder"), ("file/answer.json", "no folder")],
-)
-def test_a_file_that_cannot_be_written_is_refused_before_the_work(
-    tmp_path: Path, name: str, found: str
-) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigurationError, match=found):
-        check_target(tmp_path / name)
 
 
 def a_saved_document(tmp_path: Path) -> dict[str, Any]:

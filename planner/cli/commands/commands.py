@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from planner.cli.commands.solving import ending
 from planner.cli.commands.waves import Waves, wave_limits
 from planner.cli.edge import ExitCode
+from planner.cli.outputs import FORCE_HELP, Output
 from planner.cli.terminal import note
 from planner.errors import ConfigurationError, Finding
 
@@ -75,6 +75,7 @@ class CommandsOptions(Waves):
             help="Where to write: a file, for kustomize a folder; default: stdout.",
         ),
     ] = None
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
 
 
 def commands(options: CommandsOptions) -> ExitCode:
@@ -130,24 +131,30 @@ def _moving_less(report: Report, path: Path) -> Report:
 
 
 def _write(route: Route, options: CommandsOptions) -> None:
-    from planner.cli.files import write_text
     from planner.cli.folders import write_folder
     from planner.manifests import MADE_BY, one_stream, render_kustomize, render_manifests, render_script
 
-    output = options.output
-    if options.format is Format.KUSTOMIZE:
-        files = render_kustomize(route)
-        if output is not None:
-            write_folder(output, files, mark=MADE_BY)
-        text = one_stream(files)
+    output = _output(options)
+    if options.format is not Format.KUSTOMIZE:
+        output.write(render_script(route) if options.format is Format.KUBECTL else render_manifests(route))
+    elif output.on_stdout:
+        output.write(one_stream(render_kustomize(route)))
     else:
-        text = render_script(route) if options.format is Format.KUBECTL else render_manifests(route)
-        if output is not None:
-            write_text(output, text)
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        note(f"written to {output}")
+        write_folder(output.path, render_kustomize(route), mark=MADE_BY)
+    if not output.on_stdout:
+        note(f"written to {output.path}")
+
+
+def _output(options: CommandsOptions) -> Output:
+    from planner.manifests import is_ours
+
+    return Output(
+        path=options.output or Path("-"),
+        ours=is_ours,
+        inputs=(options.answer,),
+        force=options.force,
+        executable=options.format is Format.KUBECTL,
+    )
 
 
 def _refuse_without_plan(report: Report, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from planner.cli.commands.solving import Solving, scenario_of, solve_options
 from planner.cli.edge import ExitCode
+from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note
 from planner.errors import ConfigurationError, Finding, nearest
 
@@ -47,18 +47,18 @@ class ExportOptions(Solving):
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", show_default=False, help="File; default: stdout."),
     ] = None
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
 
 
 def export(options: ExportOptions) -> ExitCode:
     """Write the integer program of a scenario for another solver; 'check' judges its solution file."""
-    from planner.cli.files import check_target, write_text
     from planner.optimization.exporting import level_program
     from planner.optimization.lp_text import lp_text
     from planner.optimization.mps_text import mps_text
     from planner.planning import sized
 
-    if options.output is not None:
-        check_target(options.output)
+    output = _output(options)
+    output.check()
     level = _level(options.level)
     problem = sized(scenario_of(options.scenario, options), allow_unserved=options.allow_unserved)
     exported = level_program(problem, level, options=solve_options(options))
@@ -66,13 +66,18 @@ def export(options: ExportOptions) -> ExitCode:
         note("the levels before it have no plan; they are not held, and this program has none either")
     write = mps_text if _format(options) is Format.MPS else lp_text
     text = write(exported.program, exported.goal)
-    if options.output is None:
-        sys.stdout.write(text)
-    else:
-        write_text(options.output, text)
+    output.write(text)
+    if not output.on_stdout:
         columns, rows = len(exported.program.columns), len(exported.program.rows)
         note(f"saved to {options.output}: {columns} columns, {rows} rows")
     return ExitCode.DONE
+
+
+def _output(options: ExportOptions) -> Output:
+    # The first lines of both formats as we write them.
+    ours = begins_with("Minimize\n goal:", "NAME fleet FREE\n")
+    inputs = (options.scenario,)
+    return Output(path=options.output or Path("-"), ours=ours, inputs=inputs, force=options.force)
 
 
 def _format(options: ExportOptions) -> Format:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import typer
 
 from planner.cli.edge import Common, ExitCode
+from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note, out_console
 from planner.errors import CatalogError, Finding, nearest
 
@@ -91,6 +92,7 @@ class ImportOptions(Common):
             "--output", "-o", metavar="PROFILE", help="Profile table to write (CSV).", show_default=False
         ),
     ]
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
     source: Annotated[str, typer.Option(help="Source code that each row shall carry.")] = "P1"
 
 
@@ -152,16 +154,21 @@ def plugins(options: PluginOptions) -> ExitCode:
 
 def import_aiconfigurator(options: ImportOptions) -> ExitCode:
     """Turn AIConfigurator's measured tables into a profile table."""
-    from planner.cli.files import check_target, written_at_once
     from planner.importers.aiconfigurator import import_aiconfigurator as read
-    from planner.performance.profile import write_profile
+    from planner.performance.profile import COLUMNS, write_profile
     from planner.wording import quantity
 
-    check_target(options.output)
+    output = Output(
+        path=options.output,
+        ours=begins_with(",".join(COLUMNS)),
+        inputs=tuple(options.paths),
+        force=options.force,
+    )
+    output.check()
     catalog = _catalog()
     imported = [read(path, catalog, source=options.source) for path in options.paths]
     points = [point for table in imported for point in table.points]
-    with written_at_once(options.output) as temporary:
+    with output.at_once() as temporary:
         write_profile(points, temporary)
     for path, table in zip(options.paths, imported, strict=True):
         left_out = ", ".join(f"{count} {reason}".replace("_", " ") for reason, count in table.skipped.items())
@@ -169,7 +176,8 @@ def import_aiconfigurator(options: ImportOptions) -> ExitCode:
             f"{path}: {quantity(len(table.points), 'point')}"
             + (f"; rows left out: {left_out}" if left_out else "")
         )
-    out_console().print(f"{quantity(len(points), 'point')} written to {options.output}")
+    if not output.on_stdout:
+        out_console().print(f"{quantity(len(points), 'point')} written to {options.output}")
     return ExitCode.DONE
 
 

@@ -11,6 +11,7 @@ import typer
 
 from planner.cli.commands.solving import SET_HELP, solve_options
 from planner.cli.edge import Common, ExitCode
+from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding, InternalError, nearest
 
@@ -44,6 +45,7 @@ class ParetoOptions(Common):
             help="Write to a file too: CSV if it ends in .csv, else JSON.",
         ),
     ] = None
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
     time_limit: Annotated[
         float | None,
         typer.Option(min=0.001, max=1e7, metavar="S", help="Wall time for all plans, s; default 60."),
@@ -57,18 +59,19 @@ class ParetoOptions(Common):
 
 def pareto(options: ParetoOptions) -> ExitCode:
     """Weigh two objectives against one another: every plan that is not worse than another in both, each proven."""
-    from planner.cli.files import check_target, write_text
     from planner.cli.front_files import front_csv, front_object
     from planner.cli.json_output import as_json
 
     if options.as_json and options.as_csv:
         raise ConfigurationError("give --json or --csv, not both")
-    if options.output is not None:
-        check_target(options.output)
+    output = _output(options)
+    if output is not None:
+        output.check()
     front = _front(options, (_axis("--x", options.x), _axis("--y", options.y)))
-    if options.output is not None:
-        in_csv = options.output.suffix == ".csv"
-        write_text(options.output, front_csv(front) if in_csv else as_json(front_object(front)))
+    if output is not None:
+        output.write(front_csv(front) if _in_csv(output) else as_json(front_object(front)))
+        if output.on_stdout:
+            return _ending(front)
         note(f"saved to {options.output}")
     if options.as_json:
         sys.stdout.write(as_json(front_object(front)))
@@ -79,6 +82,28 @@ def pareto(options: ParetoOptions) -> ExitCode:
 
         show_front(out_console(), front)
     return _ending(front)
+
+
+def _output(options: ParetoOptions) -> Output | None:
+    """Where the front goes.
+
+    Raises:
+        ConfigurationError: two documents are asked for on standard output.
+    """
+    from planner.cli.files import names_our_schema
+    from planner.cli.front_files import CSV_HEAD
+
+    if options.output is None:
+        return None
+    ours = begins_with(CSV_HEAD) if options.output.suffix == ".csv" else names_our_schema
+    output = Output(path=options.output, ours=ours, inputs=(options.scenario,), force=options.force)
+    if output.on_stdout and (options.as_json or options.as_csv):
+        raise ConfigurationError("give --json or --csv, or -o to standard output, not both")
+    return output
+
+
+def _in_csv(output: Output) -> bool:
+    return output.path.suffix == ".csv"
 
 
 def _front(options: ParetoOptions, axes: tuple[Axis, Axis]) -> ParetoFront:

@@ -14,11 +14,13 @@ import typer
 from planner.cli.commands.solving import Solving, answered, ending, solve_options
 from planner.cli.commands.waves import Waves, wave_limits
 from planner.cli.edge import ExitCode
+from planner.cli.outputs import FORCE_HELP
 from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
     from models.report import Comparison, Report
+    from planner.cli.outputs import Output
 
 __all__ = ["PlanOptions", "plan"]
 
@@ -55,22 +57,26 @@ class PlanOptions(Waves, Solving):
             "--output", "-o", metavar="FILE", show_default=False, help="Save the whole answer to a file."
         ),
     ] = None
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
 
 
 def plan(options: PlanOptions) -> ExitCode:
     """Plan a fleet: how many replicas of which variant on which GPUs, how good that is, and why."""
-    from planner.cli.files import check_target, write_report
+    from planner.cli.files import write_report
 
-    if options.output is not None:
-        check_target(options.output)
+    output = _output(options)
+    if output is not None:
+        output.check()
     within = _share(options.within)
     saved = [_saved(path) for path in options.against or ()]
     report = _with_way(answered(options.scenario, options), options, within)
     report = _with_saved(report, saved)
     if saved:
         report = _with_differences(report, len(saved))
-    if options.output is not None and _worth_saving(report):
-        write_report(options.output, report)
+    if output is not None and _worth_saving(report):
+        write_report(output, report)
+        if output.on_stdout:
+            return ending(report)
         note(f"saved to {options.output}")
     if options.as_json:
         from planner.cli.json_output import as_json, report_object
@@ -82,6 +88,23 @@ def plan(options: PlanOptions) -> ExitCode:
         console = out_console()
         show_report(console, report, every_service=options.every_service or not console.is_terminal)
     return ending(report)
+
+
+def _output(options: PlanOptions) -> Output | None:
+    """Where the answer is saved.
+
+    Raises:
+        ConfigurationError: two documents are asked for on standard output.
+    """
+    from planner.cli.files import report_output
+
+    if options.output is None:
+        return None
+    inputs = (options.scenario, *(options.against or ()))
+    output = report_output(options.output, inputs=inputs, force=options.force)
+    if output.on_stdout and options.as_json:
+        raise ConfigurationError("give --json or -o to standard output, not both")
+    return output
 
 
 def _with_way(report: Report, options: PlanOptions, within: float) -> Report:
