@@ -19,11 +19,15 @@ from planner.optimization.formulation.index import Index, replicas
 from planner.optimization.levels import Descent
 from planner.optimization.program import Goal, Key
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
+from planner.optimization.rescue import rescued
 
-__all__ = ["GOALS", "Hint", "WholeProgram", "descend"]
+__all__ = ["GOALS", "Hint", "Rescue", "WholeProgram", "descend"]
 
 Hint = Callable[[Problem], Mapping[CandidateId, int]]
 """Counts by candidate to start from."""
+
+Rescue = Callable[[Problem, Solution, SolveOptions], Solution]
+"""What is asked before a solution without a plan is handed out."""
 
 GOALS: Final[dict[ObjectiveLevel, Callable[[Index], Goal]]] = {
     ObjectiveLevel.COST: cost_goal,
@@ -66,11 +70,18 @@ class WholeProgram:
     """A solver: formulate once, then descend through the levels with one engine."""
 
     def __init__(
-        self, engine: Engine, *, name: str, hint: Hint | None = None, clock: Clock | None = None
+        self,
+        engine: Engine,
+        *,
+        name: str,
+        hint: Hint | None = None,
+        rescue: Rescue = rescued,
+        clock: Clock | None = None,
     ) -> None:
         self._engine = engine
         self._name = name
         self._hint = hint
+        self._rescue = rescue
         self._clock = clock or SystemClock()
 
     def __call__(self, problem: Problem, options: SolveOptions, progress: Progress = silent) -> SolveResult:
@@ -78,7 +89,7 @@ class WholeProgram:
         start = self._clock.monotonic_s()
         formulation = formulate(problem)
         formulated = self._clock.monotonic_s()
-        solution = self._descend(formulation, options, progress)
+        solution = self._rescue(problem, self._descend(formulation, options, progress), options)
         return SolveResult(solution, formulated - start, self._clock.monotonic_s() - formulated)
 
     def _descend(self, formulation: Formulation, options: SolveOptions, progress: Progress) -> Solution:

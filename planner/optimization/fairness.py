@@ -50,12 +50,12 @@ def minimize_unserved(descent: Descent, index: Index) -> None:
 
 
 def _classes(index: Index) -> Iterator[tuple[str, tuple[Demand, ...]]]:
-    """Services whose demand is no promise, by priority descending, online before batch."""
-    groups: dict[tuple[int, bool], list[Demand]] = defaultdict(list)
+    """Services whose demand is no promise: online before batch, which is shed first; by priority descending in each."""
+    groups: dict[tuple[bool, int], list[Demand]] = defaultdict(list)
     for demand in index.problem.demands:
         if not index.problem.promised(demand):
-            groups[-demand.priority, demand.kind is ServiceKind.BATCH].append(demand)
-    for (negative, batch), demands in sorted(groups.items()):
+            groups[demand.kind is ServiceKind.BATCH, -demand.priority].append(demand)
+    for (batch, negative), demands in sorted(groups.items()):
         yield f"priority{-negative}{'/batch' if batch else ''}", tuple(demands)
 
 

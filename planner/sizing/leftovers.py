@@ -35,7 +35,7 @@ from planner.sizing.references import finding
 __all__ = ["UNRATED_RPS", "leftover", "leftover_findings"]
 
 UNRATED_RPS: Final = 1e-6
-"""Rate of a replica that nothing rates, req/s: as good as nothing, and positive as every rate must be."""
+"""Stands where a rate must be for a replica that is ``unrated``, req/s."""
 
 # The guest's weight is the worst surge / guest rate over the candidates of a role, and a missing rate forbids
 # borrowing altogether. What leaves or carries nothing must decide neither, and no rate is larger than this.
@@ -80,6 +80,7 @@ def leftover(offer: Offer, price: Price, setting: Setting, *, roles: Collection[
     known = candidate_of(offer, offer.rating or _nothing(), price, setting)
     guests = setting.guests.get(offer.service.id, ())
     return known.but(
+        unrated=offer.rating is None,
         guest_surge_rps={guest.id: _NO_HINDRANCE_RPS for guest in guests},
         kv_capacity_tokens=None,
         kv_tokens_per_rps=None,

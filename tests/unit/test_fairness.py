@@ -57,7 +57,7 @@ def shares(problem: Problem, solver: str) -> dict[str, float]:
         ({"a": {"rps": 4.0, "priority": 2}, "b": {"rps": 4.0}}, 5, {"a": 1.0, "b": 0.25}),
         ({"a": {"rps": 4.0, "priority": -1}, "b": {"rps": 4.0, "priority": 0}}, 5, {"a": 0.25, "b": 1.0}),
         ({"a": {"rps": 4.0, "kind": "batch"}, "b": {"rps": 4.0}}, 5, {"a": 0.25, "b": 1.0}),
-        ({"a": {"rps": 4.0, "kind": "batch", "priority": 2}, "b": {"rps": 4.0}}, 5, {"a": 1.0, "b": 0.25}),
+        ({"a": {"rps": 4.0, "kind": "batch", "priority": 2}, "b": {"rps": 4.0}}, 5, {"a": 0.25, "b": 1.0}),
         ({"a": {"rps": 0.0}, "b": {"rps": 2.0}}, 1, {"a": 1.0, "b": 0.5}),
         ({"a": {"rps": 3.0, "best_effort": True}, "b": {"rps": 3.0, "best_effort": True}}, 0, {"a": 0.0, "b": 0.0}),
         ({"a": {"rps": 4.0, "max_replicas": 1}, "b": {"rps": 4.0}}, 8, {"a": 0.25, "b": 1.0}),
@@ -122,7 +122,7 @@ def test_more_important_classes_are_solved_first_and_named(solver: str) -> None:
         gpus=3,
     )
     names = [level.name for level in solved(problem, solver).proof.levels]
-    classes = ("priority3", "priority3/batch", "priority1")
+    classes = ("priority3", "priority1", "priority3/batch")
     assert names == [
         *(f"{kind}/{label}" for label in classes for kind in ("unserved-share", "unserved-load")),
         "cost",

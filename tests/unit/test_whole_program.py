@@ -16,7 +16,9 @@ from planner.optimization.exact import WholeProgram
 from planner.optimization.formulation import formulate
 from planner.optimization.program import Key
 from planner.optimization.protocol import SolveOptions
-from tests.builders import a_candidate, a_demand, a_problem
+from planner.optimization.rescue import rescued
+from planner.referee import check
+from tests.builders import a_candidate, a_demand, a_pool, a_problem
 from tests.engines import Enumerating, Said, Scripted
 
 OPTIMAL, FEASIBLE, INFEASIBLE, TIMED_OUT, FAILED = Termination
@@ -31,6 +33,7 @@ def at(count: int) -> Mapping[Key, int]:
 
 def answered(*said: Said, problem: Problem = TWO, **fields: Any) -> Solution:
     clock = FakeClock()
+    fields = {"rescue": lambda _, solution, __: solution} | fields
     solver = WholeProgram(Scripted(clock, list(said)), name="test", clock=clock, **fields)
     return solver(problem, SolveOptions(time_limit_s=10.0, gap=0.0)).solution
 
@@ -92,3 +95,17 @@ def test_times_are_beside_the_solution_and_not_in_it() -> None:
     result = WholeProgram(Scripted(clock, said), name="test", clock=clock)(TWO, SolveOptions())
     assert (result.formulate_s, result.solve_s) == (0.0, 3.5)
     assert "3.5" not in result.solution.canonical_json()
+
+
+@pytest.mark.parametrize("said", [INFEASIBLE, TIMED_OUT, FAILED])
+def test_a_plan_in_hand_outweighs_a_solver_without_one(said: Termination) -> None:
+    solution = answered(Said(said), rescue=rescued)
+    assert solution.status is Status.FEASIBLE
+    assert check(TWO, solution) == ()
+    assert all(level.bound is None for level in solution.proof.levels)
+    assert "greedy plan" in solution.proof.notes[-1]
+
+
+def test_a_word_that_greedy_cannot_refute_stands() -> None:
+    problem = a_problem(pools=(a_pool(nodes=0),))
+    assert answered(Said(INFEASIBLE), problem=problem, rescue=rescued).status is Status.INFEASIBLE

@@ -33,6 +33,7 @@ let_highs_greet()
 
 _PULP_3: Final = not hasattr(pulp, "lpSum_vars_coefs")
 _REPAIRS: Final = 3
+_CBC_WIDEST: Final = 10**11
 
 
 @dataclass
@@ -182,7 +183,11 @@ class PulpCbc(_Pulp):
             except pulp.PulpSolverError:
                 return _Answer(Termination.FAILED)
             text = log.read_text(errors="replace") if log.exists() else ""
-        return _read_cbc_log(text, has_goal=bool(ask.goal.terms), seconds=ask.seconds)
+        answer = _read_cbc_log(text, has_goal=bool(ask.goal.terms), seconds=ask.seconds)
+        if not _PULP_3 and _widest(ask) > _CBC_WIDEST and answer.termination is Termination.OPTIMAL:
+            # The CBC that comes with PuLP 4 was seen to call a wrong plan optimal on such rows.
+            return _Answer(Termination.FEASIBLE)
+        return answer
 
 
 def _model(ask: Ask, most: float) -> _Model:
@@ -195,6 +200,8 @@ def _model(ask: Ask, most: float) -> _Model:
     # The goal's constant stays here: PuLP 3 does not pass it on, PuLP 4 does.
     problem += _expression(ask.goal.terms, variables, goal_scale)
     for row in ask.program.rows:
+        if not row.terms:
+            continue  # it holds, or the program was called infeasible before
         scale = _power_of_two(row.terms.values(), most)
         expression = _expression(row.terms, variables, scale)
         if row.lower is not None and row.lower == row.upper:
@@ -211,7 +218,8 @@ def _expression(
     terms: Mapping[Key, int], variables: Mapping[Key, pulp.LpVariable], scale: float
 ) -> pulp.LpAffineExpression:
     pairs = [(variables[key], coefficient / scale) for key, coefficient in terms.items()]
-    return pulp.LpAffineExpression(pairs) if _PULP_3 else pulp.lpSum(pairs)
+    # PuLP 3 makes an expression of pairs; PuLP 4 has a function for them, and its lpSum would add up their members.
+    return pulp.LpAffineExpression(pairs) if _PULP_3 else pulp.lpSum_vars_coefs(pairs)
 
 
 def _power_of_two(coefficients: Iterable[int], most: float) -> float:
@@ -235,6 +243,11 @@ def _inwards(row: Row, values: Mapping[Key, int]) -> Row:
     lower = row.lower if row.lower is None or activity >= row.lower else row.lower + (row.lower - activity)
     upper = row.upper if row.upper is None or activity <= row.upper else row.upper - (activity - row.upper)
     return replace(row, lower=lower, upper=upper)
+
+
+def _widest(ask: Ask) -> int:
+    """The largest coefficient of any row."""
+    return max((abs(value) for row in ask.program.rows for value in row.terms.values()), default=0)
 
 
 def _cbc() -> str:

@@ -67,6 +67,9 @@ def _covers_alone(index: Index, demand: Demand, candidates: Iterable[Candidate])
         loans[role] += float(sum(guest_load(index, demand, path, group).values()))
     found = {}
     for candidate in candidates:
+        if candidate.unrated:
+            found[replicas(candidate)] = candidate.on_order
+            continue
         if demand.routing is Routing.BY_LENGTH:
             need = _occupies(demand, candidate) * max(1.0, surge_target / load if load else 1.0)
         else:

@@ -68,7 +68,7 @@ def guest_load(
 
 def worst_exchange(group: Iterable[Candidate], guest: ServiceId) -> Fraction:
     """κ: req/s of the host that one req/s of the guest displaces where it displaces most."""
-    return max(exact(c.surge_rps) / exact(c.guest_surge_rps[guest]) for c in group)
+    return max((exact(c.surge_rps) / exact(c.guest_surge_rps[guest]) for c in group), default=Fraction(1))
 
 
 def headroom_rows(index: Index) -> Iterator[Row]:
@@ -128,4 +128,4 @@ def _mixed(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, tuple[Cand
     for demand in index.problem.demands:
         if demand.routing is Routing.MIXED:
             for path, role, group in index.path_roles(demand):
-                yield demand, path, role, group
+                yield demand, path, role, tuple(c for c in group if not c.unrated)

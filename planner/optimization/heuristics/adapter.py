@@ -1,12 +1,15 @@
 """From a problem to what the published heuristics read, and from their targets back to counts.
 
-Every service and role is told in shares of its demand: a replica's capacity is the share of the demand
-that it covers inside SLO and trigger, and of the load with headroom up to τ (the smaller of the two).
-Required is what the running fleet leaves uncovered of 1, spare is what it has above 1, and the residual
-headroom is (capacity - load) / capacity. Where a service has both paths, the aggregated one is asked first and the other
-one for the share that is left. A pool is a GPU type of its own, so that the heuristics know
-where GPUs are free. What they were never told (nodes, power, money, failures) they do not keep; the
-referee says so.
+Every service and role is told in tokens: its demand holds so many, and a replica has the capacity for the share of them
+that it covers inside SLO and trigger, or of the load with headroom up to τ (the smaller share of the two). One unit
+serves all services of a problem, because the rules weigh them by demand; see :func:`tokens_of`. Required is what the
+running fleet leaves uncovered, spare is what it has above the demand, and the residual headroom is
+(capacity - load) / capacity. All amounts are exact fractions of the decimals that people wrote, so that three
+replicas of 1/3 are a whole.
+
+Where a service has both paths, the aggregated one is asked first and the other one for what is left. A pool is a
+GPU type of its own, so that the heuristics know where GPUs are free. What they were never told (nodes, power, money,
+failures) they do not keep; the referee says so.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf
 from typing import Final
 
@@ -23,15 +27,17 @@ from models.problem import PATHS, Candidate, Demand, PoolState, Problem, Serving
 from models.variant import Role
 from planner.optimization.formulation.budgets import quota_speaks_of
 from planner.optimization.formulation.index import Index
-from planner.optimization.formulation.traffic import headroom_target
+from planner.optimization.formulation.traffic import headroom_target, load_of
 from planner.optimization.heuristics.capacity import UNBOUNDED, AnalyzerSignal, ServiceState, VariantState
 from planner.optimization.heuristics.limiters import Budget
+from planner.optimization.scaling import Number, exact
 
 __all__ = [
     "RoleGroup",
     "budget_of",
     "ceiling_of",
     "counts_from",
+    "counts_resident",
     "free_gpus",
     "headroom_of",
     "required",
@@ -39,41 +45,82 @@ __all__ = [
     "role_groups",
     "service_states",
     "spare",
+    "tokens_of",
     "variant_state",
 ]
 
 Counts = Mapping[CandidateId, int]
 
-EXACT: Final = 1e-9
-"""Shares closer to 0 than this are 0: sums of decimals are not exact."""
+ZERO: Final = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleGroup:
-    """The candidates of one role of a service with the share of the demand that one replica of each covers.
+    """The candidates of one role of a service, in tokens.
 
-    ``elsewhere`` is the share that the other path of the service covers already.
+    Attributes:
+        demand: of the service.
+        role: the role.
+        tokens: what the role is asked for in all.
+        covers: what one replica of each candidate covers.
+        candidates: who may serve.
+        elsewhere: share of the demand that the other path of the service covers already.
     """
 
     demand: Demand
     role: Role
-    covers: Mapping[CandidateId, float]
+    tokens: Fraction
+    covers: Mapping[CandidateId, Fraction]
     candidates: tuple[Candidate, ...]
-    elsewhere: float = 0.0
+    elsewhere: Fraction = ZERO
 
-    def capacity(self, counts: Counts) -> float:
-        """Share of the demand that these counts cover, with what is covered elsewhere."""
-        return self.elsewhere + sum(share * counts.get(name, 0) for name, share in self.covers.items())
+    @property
+    def asked(self) -> Fraction:
+        """Tokens that are left to these candidates."""
+        return self.tokens * (1 - self.elsewhere)
+
+    def capacity(self, counts: Counts) -> Fraction:
+        """Tokens that these counts cover, with what is covered elsewhere."""
+        running = ((covers, counts.get(name, 0)) for name, covers in self.covers.items())
+        own = sum((covers * count for covers, count in running if count), ZERO)
+        return own + self.tokens * self.elsewhere
+
+
+def tokens_of(index: Index, demand: Demand, role: Role, *, resident: bool) -> Fraction:
+    """The demand of a role in tokens.
+
+    Resident tokens are what it holds in KV caches, as the published token analyzer counts: load x tokens per req/s of
+    the candidate that holds them longest (the κ of a headroom in tokens); 0 where no candidate knows. Else tokens per
+    second of traffic: each request with its input and half its output, the mean length while it is generated; prefill
+    has the input part and decode the output part, so that a service weighs the same on either path.
+    """
+    if resident:
+        known = (c.kv_tokens_per_rps or 0.0 for c in index.role(demand, role))
+        return load_of(demand) * exact(max(known, default=0.0))
+    inputs = sum((exact(b.arrival_rps) * b.input_tokens for b in demand.buckets), ZERO)
+    outputs = sum((exact(b.arrival_rps) * b.output_tokens for b in demand.buckets), ZERO) / 2
+    return {Role.PREFILL: inputs, Role.DECODE: outputs}.get(role, inputs + outputs)
+
+
+def counts_resident(index: Index) -> bool:
+    """Whether every role that may be asked knows the tokens that its demand holds; one that does not takes the unit from all."""
+    return all(
+        tokens_of(index, demand, role, resident=True) > 0
+        for demand in index.problem.demands
+        if demand.arrival_rps > 0
+        for _, role, _ in index.path_roles(demand)
+    )
 
 
 def role_groups(index: Index) -> Iterator[RoleGroup]:
     """Every role that the demand of a service needs; of two paths the aggregated one, as published."""
+    resident = counts_resident(index)
     for demand in index.problem.demands:
         paths = index.paths(demand)
         if not paths or demand.arrival_rps <= 0:
             continue
         path = ServingPath.AGGREGATED if ServingPath.AGGREGATED in paths else paths[0]
-        yield from _groups(index, demand, path)
+        yield from _groups(index, demand, path, resident=resident)
 
 
 def rest_groups(index: Index, counts: Counts) -> Iterator[RoleGroup]:
@@ -82,44 +129,44 @@ def rest_groups(index: Index, counts: Counts) -> Iterator[RoleGroup]:
     The published rules know one path per service. What runs there comes first; the other one is asked for the rest
     only, by the same rules.
     """
+    resident = counts_resident(index)
     for group in role_groups(index):
         missing = required(group, counts)
         if missing and group.role is Role.BOTH and ServingPath.DISAGGREGATED in index.paths(group.demand):
-            yield from _groups(index, group.demand, ServingPath.DISAGGREGATED, elsewhere=1.0 - missing)
+            elsewhere = 1 - missing / group.tokens
+            path = ServingPath.DISAGGREGATED
+            yield from _groups(index, group.demand, path, resident=resident, elsewhere=elsewhere)
 
 
 def _groups(
-    index: Index, demand: Demand, path: ServingPath, *, elsewhere: float = 0.0
+    index: Index, demand: Demand, path: ServingPath, *, resident: bool, elsewhere: Fraction = ZERO
 ) -> Iterator[RoleGroup]:
+    load, target = load_of(demand), headroom_target(demand)
     for role in PATHS[path]:
         group = index.role(demand, role)
-        covers = {c.id: _covers(index, demand, c) for c in group}
-        yield RoleGroup(demand, role, covers, group, elsewhere)
+        tokens = tokens_of(index, demand, role, resident=resident)
+        at_trigger, at_tau = tokens / load, tokens / target
+        covers = {
+            c.id: min(exact(index.capacity(demand, c)) * at_trigger, exact(c.surge_rps) * at_tau)
+            for c in group
+        }
+        yield RoleGroup(demand, role, tokens, covers, group, elsewhere)
 
 
-def _covers(index: Index, demand: Demand, candidate: Candidate) -> float:
-    return min(
-        index.capacity(demand, candidate) / demand.arrival_rps,
-        candidate.surge_rps / float(headroom_target(demand)),
-    )
+def required(group: RoleGroup, counts: Counts) -> Fraction:
+    """Tokens that nobody covers."""
+    return max(ZERO, group.tokens - group.capacity(counts))
 
 
-def required(group: RoleGroup, counts: Counts) -> float:
-    """Share of the demand that nobody covers."""
-    missing = 1.0 - group.capacity(counts)
-    return missing if missing > EXACT else 0.0
+def spare(group: RoleGroup, counts: Counts) -> Fraction:
+    """Tokens above the demand."""
+    return max(ZERO, group.capacity(counts) - group.tokens)
 
 
-def spare(group: RoleGroup, counts: Counts) -> float:
-    """Share above the demand."""
-    above = group.capacity(counts) - 1.0
-    return above if above > EXACT else 0.0
-
-
-def headroom_of(group: RoleGroup, counts: Counts) -> float:
+def headroom_of(group: RoleGroup, counts: Counts) -> Number:
     """Residual headroom δ = (capacity - load) / capacity; -inf where there is load and no capacity."""
     capacity = group.capacity(counts)
-    return (capacity - 1.0) / capacity if capacity > 0 else -inf
+    return 1 - group.tokens / capacity if capacity > 0 else -inf
 
 
 def free_gpus(index: Index, counts: Counts) -> dict[str, int]:
@@ -144,7 +191,7 @@ def _free(index: Index, pool: PoolState, used: int) -> int:
     return max(0, usable + grown - used)
 
 
-def variant_state(candidate: Candidate, covers: float, count: int, ceiling: int | None) -> VariantState:
+def variant_state(candidate: Candidate, covers: Number, count: int, ceiling: int | None) -> VariantState:
     """A candidate as the heuristics read it: its pool is its GPU type."""
     floor = max(candidate.min_replicas, 0 if candidate.scale_in_permitted else candidate.current)
     if candidate.max_step_down is not None:
@@ -155,9 +202,9 @@ def variant_state(candidate: Candidate, covers: float, count: int, ceiling: int 
     return VariantState(
         name=candidate.id,
         accelerator=candidate.pool,
-        cost=candidate.cost,
+        cost=exact(candidate.cost),
         # A ceiling of 0 reads as none to the published rules: a candidate that may have no replica gets no capacity.
-        per_replica_capacity=0.0 if ceiling == 0 else covers,
+        per_replica_capacity=0 if ceiling == 0 else covers,
         current=count,
         role=candidate.role,
         pending=candidate.pending,
@@ -201,12 +248,12 @@ def _state(index: Index, groups: list[RoleGroup], counts: Counts) -> ServiceStat
     signal = AnalyzerSignal(
         required={group.role: required(group, counts) for group in groups},
         spare={group.role: spare(group, counts) for group in groups},
-        demand={group.role: 1.0 - group.elsewhere for group in groups},
+        demand={group.role: group.asked for group in groups},
     )
     return ServiceState(
         name=demand.service,
         namespace=demand.namespace,
-        priority=float(max(demand.priority, 0)),
+        priority=max(demand.priority, 0),
         variants=variants,
         signals=(signal,),
     )

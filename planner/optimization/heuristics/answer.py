@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from models.ids import CandidateId, PoolId
 from models.problem import PoolState, Problem
+from models.solution import Proof
 from planner.clock import Clock, SystemClock
 from planner.optimization.formulation.index import Index
-from planner.optimization.heuristics.solvers import HEURISTICS
+from planner.optimization.heuristics.solvers import HEURISTICS, Outcome
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
 from planner.referee import WHILE_NOTHING_FAILS, Unplaced, pack, state_with
 
@@ -28,12 +29,21 @@ class HeuristicSolver:
     def __call__(self, problem: Problem, options: SolveOptions, progress: Progress = silent) -> SolveResult:
         """Answer ``problem``; a heuristic is over before a time limit could matter."""
         start = self._clock.monotonic_s()
-        counts = HEURISTICS[self._name](problem)
-        nodes = nodes_needed(problem, counts)
+        outcome = HEURISTICS[self._name](problem)
+        nodes = nodes_needed(problem, outcome.counts)
         solution = state_with(
-            problem, counts, nodes_added=nodes, solver=self._name, families=WHILE_NOTHING_FAILS
+            problem, outcome.counts, nodes_added=nodes, solver=self._name, families=WHILE_NOTHING_FAILS
         )
-        return SolveResult(solution, 0.0, self._clock.monotonic_s() - start)
+        proof = Proof(solver=self._name, notes=_notes(outcome))
+        return SolveResult(solution.but(proof=proof), 0.0, self._clock.monotonic_s() - start)
+
+
+def _notes(outcome: Outcome) -> tuple[str, ...]:
+    if outcome.rests:
+        return ()
+    return (
+        f"did not come to rest; of {outcome.fleets} fleets that it passes through, the one that serves most",
+    )
 
 
 def nodes_needed(problem: Problem, counts: Mapping[CandidateId, int]) -> dict[PoolId, int]:

@@ -1,7 +1,8 @@
 """What the published heuristics read and what they answer: frozen values, nothing else.
 
 Capacity is in whatever unit an analyzer counts (tokens of KV cache, tokens per second); it only has to be the
-same unit in one analyzer's required, spare and per-replica capacity.
+same unit in one analyzer's required, spare and per-replica capacity. Amounts may be floats, whole numbers or
+fractions; of fractions every sum, quotient, floor and ceiling is exact.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from planner.optimization.scaling import Number
 
 __all__ = [
     "BOTH",
@@ -28,6 +31,7 @@ __all__ = [
     "check_unique",
     "current_targets",
     "roles_of",
+    "sum_of",
     "voters_of",
 ]
 
@@ -78,8 +82,8 @@ class VariantState:
 
     name: str
     accelerator: str
-    cost: float
-    per_replica_capacity: float
+    cost: Number
+    per_replica_capacity: Number
     current: int
     role: str = BOTH
     pending: int = 0
@@ -129,27 +133,27 @@ class AnalyzerSignal:
     """
 
     name: str = SATURATION
-    required: Mapping[str, float] = field(default_factory=dict)
-    spare: Mapping[str, float] = field(default_factory=dict)
-    demand: Mapping[str, float] = field(default_factory=dict)
-    total_demand: float | None = None
-    score: float = 1.0
+    required: Mapping[str, Number] = field(default_factory=dict)
+    spare: Mapping[str, Number] = field(default_factory=dict)
+    demand: Mapping[str, Number] = field(default_factory=dict)
+    total_demand: Number | None = None
+    score: Number = 1
     enabled: bool = True
     live: bool = True
     informative: bool = True
-    capacities: Mapping[str, float] | None = None
+    capacities: Mapping[str, Number] | None = None
 
-    def size_of(self, variant: VariantState) -> float:
+    def size_of(self, variant: VariantState) -> Number:
         """PRC of `variant` for this analyzer; 0 where it has none."""
         if self.capacities is None:
             return variant.per_replica_capacity
-        return self.capacities.get(variant.name, 0.0)
+        return self.capacities.get(variant.name, 0)
 
-    def demand_of(self, role: str) -> float:
+    def demand_of(self, role: str) -> Number:
         """Total demand of one role; `both`, and a role the analyzer does not know, is the whole service."""
         if role != BOTH and role in self.demand:
             return self.demand[role]
-        return math.fsum(self.demand.values()) if self.total_demand is None else self.total_demand
+        return sum_of(self.demand.values()) if self.total_demand is None else self.total_demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +164,7 @@ class ServiceState:
     variants: tuple[VariantState, ...]
     signals: tuple[AnalyzerSignal, ...]
     namespace: str = "default"
-    priority: float = 1.0
+    priority: Number = 1
 
     @property
     def key(self) -> str:
@@ -185,7 +189,7 @@ class Targets:
     reasons: Mapping[str, Reason]
     limited: frozenset[str] = frozenset()
     conflict: bool = False
-    unmet: Mapping[str, float] = field(default_factory=dict)
+    unmet: Mapping[str, Number] = field(default_factory=dict)
 
     @classmethod
     def moved(cls, service: ServiceState, replicas: Mapping[str, int]) -> Targets:
@@ -215,6 +219,12 @@ def _direction(current: int, target: int) -> Reason:
 def current_targets(service: ServiceState) -> dict[str, int]:
     """A fresh mapping variant -> replicas asked for now."""
     return {variant.name: variant.current for variant in service.variants}
+
+
+def sum_of(amounts: Iterable[Number]) -> Number:
+    """The sum whose order changes nothing: exact for whole numbers and fractions, rounded once where a float is among them."""
+    listed = list(amounts)
+    return math.fsum(listed) if any(isinstance(amount, float) for amount in listed) else sum(listed)
 
 
 def roles_of(variants: Iterable[VariantState]) -> tuple[str, ...]:

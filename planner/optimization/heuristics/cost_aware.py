@@ -14,6 +14,7 @@ from planner.optimization.heuristics.capacity import (
     by_efficiency,
     current_targets,
     roles_of,
+    sum_of,
     voters_of,
 )
 from planner.optimization.heuristics.pairing import (
@@ -24,6 +25,7 @@ from planner.optimization.heuristics.pairing import (
     required_of,
     roles_asked,
 )
+from planner.optimization.scaling import Number
 
 __all__ = ["cost_aware", "dearest_first", "scale_down", "scale_up", "shed"]
 
@@ -53,7 +55,7 @@ def scale_up(service: ServiceState) -> Targets:
         return Targets.held(service)
     voters = voters_of(service)
     roles = roles_asked(voters)
-    targets, demand = current_targets(service), required_of(voters)
+    targets = current_targets(service)
 
     def pick(role: str) -> Pick | None:
         for variant in by_efficiency(_serving(service, role), anchor):
@@ -65,9 +67,9 @@ def scale_up(service: ServiceState) -> Targets:
     def commit(variant: VariantState, count: int) -> None:
         targets[variant.name] += count
 
-    grow_jointly(voters, demand, roles=roles, pick=pick, commit=commit)
+    missing = grow_jointly(voters, required_of(voters), roles=roles, pick=pick, commit=commit)
     moved = Targets.moved(service, targets)
-    left = {role: largest(demand, role) for role in roles if largest(demand, role) > 0}
+    left = {role: largest(missing, role) for role in roles if largest(missing, role) > 0}
     return Targets(replicas=moved.replicas, reasons=moved.reasons, unmet=left)
 
 
@@ -85,7 +87,7 @@ def scale_down(service: ServiceState) -> Targets:
     live = [signal for signal in voters if signal.live]
     targets = current_targets(service)
     for role in roles_of(service.variants):
-        spare = [signal.spare.get(role, 0.0) for signal in live]
+        spare = [signal.spare.get(role, 0) for signal in live]
         if live and min(spare) > 0:
             order = dearest_first(_serving(service, role), voters)
             _release(order, targets, anchor=anchor, live=live, spare=spare)
@@ -100,8 +102,8 @@ def dearest_first(variants: Sequence[VariantState], voters: Sequence[AnalyzerSig
     Source: llm-d autoscaling v0.9, internal/engines/pipeline/cost_aware_optimizer.go (scale-down order).
     """
 
-    def weight(variant: VariantState) -> float:
-        return math.fsum(signal.score * signal.size_of(variant) for signal in voters)
+    def weight(variant: VariantState) -> Number:
+        return sum_of(signal.score * signal.size_of(variant) for signal in voters)
 
     return sorted(variants, key=lambda variant: (-variant.cost, weight(variant), variant.name))
 
@@ -141,7 +143,7 @@ def _release(
     *,
     anchor: AnalyzerSignal,
     live: Sequence[AnalyzerSignal],
-    spare: list[float],
+    spare: list[Number],
 ) -> None:
     """Shed the replicas that all live analyzers can spare; `spare` (one entry per live analyzer) is used up."""
 
@@ -155,7 +157,7 @@ def _release(
 
     def removed(variant: VariantState, count: int) -> None:
         for index, signal in enumerate(live):
-            spare[index] = max(0.0, spare[index] - count * max(0.0, signal.size_of(variant)))
+            spare[index] = max(0, spare[index] - count * max(0, signal.size_of(variant)))
 
     shed(order, targets, anchor=anchor, allowed=allowed, removed=removed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.optimization.heuristics.capacity import Reason, ServiceState, Targets, VariantState
+from planner.optimization.scaling import Number
 
 __all__ = ["DEFAULT_COST", "is_exempt", "keep_one", "scale_to_zero_when_idle"]
 
@@ -51,6 +52,6 @@ def keep_one(service: ServiceState, targets: Targets) -> Targets:
     )
 
 
-def _cost_then_name(variant: VariantState) -> tuple[float, str]:
+def _cost_then_name(variant: VariantState) -> tuple[Number, str]:
     """Sort key of the variant to keep."""
     return (variant.cost if variant.cost > 0 else DEFAULT_COST), variant.name

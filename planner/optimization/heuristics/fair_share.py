@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heapify, heappop, heapreplace
 
 from planner.optimization.heuristics.capacity import (
     BOTH,
@@ -17,6 +19,7 @@ from planner.optimization.heuristics.capacity import (
     by_efficiency,
     check_unique,
     current_targets,
+    sum_of,
     voters_of,
 )
 from planner.optimization.heuristics.cost_aware import scale_down
@@ -29,11 +32,9 @@ from planner.optimization.heuristics.pairing import (
     required_of,
     roles_asked,
 )
+from planner.optimization.scaling import Number
 
 __all__ = ["fair_share", "share_value"]
-
-_SERVED = -1.0
-"""Published mark of a service that has left the loop."""
 
 
 def fair_share(services: Sequence[ServiceState], budget: Budget | None) -> tuple[dict[str, Targets], Budget]:
@@ -66,18 +67,18 @@ def fair_share(services: Sequence[ServiceState], budget: Budget | None) -> tuple
     return {service.key: answers[service.key] for service in services}, pool.budget
 
 
-def share_value(priority: float, voters: Sequence[AnalyzerSignal], demand: Demand) -> float:
+def share_value(priority: Number, voters: Sequence[AnalyzerSignal], demand: Demand) -> Number:
     """Priority x sum over analyzers of score x missing capacity of all roles; if that is 0, the largest missing capacity.
 
     So priority 0 or score 0 does not silence a service, it only takes away its weight.
 
     Source: llm-d autoscaling v0.9, internal/engines/pipeline/greedy_score_optimizer.go (fair-share value).
     """
-    weighted = math.fsum(
-        signal.score * math.fsum(entry.values()) for signal, entry in zip(voters, demand, strict=True)
+    weighted = sum_of(
+        signal.score * sum_of(entry.values()) for signal, entry in zip(voters, demand, strict=True)
     )
     value = priority * weighted
-    return value if value > 0 else max((0.0, *(amount for entry in demand for amount in entry.values())))
+    return value if value > 0 else max((0, *(amount for entry in demand for amount in entry.values())))
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ class _Work:
     voters: tuple[AnalyzerSignal, ...]
     roles: tuple[str, ...]
     missing: Demand
-    remaining: float
+    remaining: Number
     targets: dict[str, int]
     overdrawn: bool = False
 
@@ -117,26 +118,34 @@ def _work(service: ServiceState) -> _Work | None:
 
 
 def _share(working: Sequence[_Work], pool: _Pool) -> None:
-    """The loop: the service that misses most is brought to the mean, until nobody misses anything or no GPU is left."""
-    while not pool.budget.exhausted:
-        active = [work for work in working if work.remaining > 0]
-        if not active:
-            return
-        mean = math.fsum(work.remaining for work in active) / len(active)
-        first = min(active, key=lambda work: (-work.remaining, work.service.key))
-        gained = _allocate(first, first.remaining - _level(first.remaining, mean, len(active)), pool)
-        if not gained or first.remaining > mean:
-            first.remaining = _SERVED
+    """The loop: the service that misses most is brought to the mean, until nobody misses anything or no GPU is left.
+
+    A service leaves the loop when it gained nothing, is still above the mean, or misses nothing.
+    """
+    active = [(-work.remaining, work.service.key, work) for work in working]
+    heapify(active)
+    whole = sum((Fraction(work.remaining) for work in working), Fraction(0))
+    while active and not pool.budget.exhausted:
+        first = active[0][2]
+        before = first.remaining
+        mean = (float(whole) if isinstance(before, float) else whole) / len(active)
+        gained = _allocate(first, before - _level(before, mean, len(active)), pool)
+        stays = gained and 0 < first.remaining <= mean
+        whole += (Fraction(first.remaining) if stays else 0) - Fraction(before)
+        if stays:
+            heapreplace(active, (-first.remaining, first.service.key, first))
+        else:
+            heappop(active)
 
 
-def _level(remaining: float, mean: float, active: int) -> float:
+def _level(remaining: Number, mean: Number, active: int) -> Number:
     """The value the first service is brought down to: the mean, 0 if it is alone, below the mean among equals."""
     if active == 1:
-        return 0.0
+        return 0
     return mean - remaining / active if remaining <= mean else mean
 
 
-def _allocate(work: _Work, target: float, pool: _Pool) -> bool:
+def _allocate(work: _Work, target: Number, pool: _Pool) -> bool:
     """Grow one service by at most `target` per role; True if it misses less than before.
 
     `target` is a share value and caps capacities, as published: with priority or score other than 1 the two differ.
@@ -147,7 +156,7 @@ def _allocate(work: _Work, target: float, pool: _Pool) -> bool:
     if target <= 0:
         return False
     before = work.remaining
-    capped = [{role: min(entry.get(role, 0.0), target) for role in work.roles} for entry in work.missing]
+    capped = [{role: min(entry.get(role, 0), target) for role in work.roles} for entry in work.missing]
 
     def pick(role: str) -> Pick | None:
         return _pick(work, role, target, pool.budget)
@@ -159,12 +168,12 @@ def _allocate(work: _Work, target: float, pool: _Pool) -> bool:
         if work.single:
             _serve(work, variant, count)
 
-    grow_jointly(work.voters, capped, roles=work.roles, pick=pick, commit=commit)
-    work.remaining = share_value(work.service.priority, work.voters, work.missing if work.single else capped)
+    left = grow_jointly(work.voters, capped, roles=work.roles, pick=pick, commit=commit)
+    work.remaining = share_value(work.service.priority, work.voters, work.missing if work.single else left)
     return work.remaining < before
 
 
-def _pick(work: _Work, role: str, target: float, budget: Budget) -> Pick | None:
+def _pick(work: _Work, role: str, target: Number, budget: Budget) -> Pick | None:
     """The variant with the lowest cost / PRC that has GPUs and room for a replica, ties by name."""
     serving = [variant for variant in work.service.variants if variant.serves == role]
     for variant in by_efficiency(serving, work.anchor):
@@ -179,15 +188,13 @@ def _pick(work: _Work, role: str, target: float, budget: Budget) -> Pick | None:
 def _serve(work: _Work, variant: VariantState, count: int) -> None:
     """Book replicas against what each analyzer misses, in its own unit; no size, no booking."""
     for signal, entry in zip(work.voters, work.missing, strict=True):
-        entry[BOTH] = max(0.0, entry.get(BOTH, 0.0) - count * max(0.0, signal.size_of(variant)))
+        entry[BOTH] = max(0, entry.get(BOTH, 0) - count * max(0, signal.size_of(variant)))
 
 
 def _answer(work: _Work) -> Targets:
     """The targets of a service that took part, with what it still misses by the anchor's count."""
     moved = Targets.moved(work.service, work.targets)
-    left = {
-        role: max(0.0, largest(required_of(work.voters), role) - _added(work, role)) for role in work.roles
-    }
+    left = {role: max(0, largest(required_of(work.voters), role) - _added(work, role)) for role in work.roles}
     unmet = {role: amount for role, amount in left.items() if amount > 0}
     limited = {
         variant.name
@@ -206,9 +213,9 @@ def _answer(work: _Work) -> Targets:
     )
 
 
-def _added(work: _Work, role: str) -> float:
+def _added(work: _Work, role: str) -> Number:
     """Capacity given to a role, by the anchor's sizes."""
-    return math.fsum(
+    return sum_of(
         (work.targets[variant.name] - variant.current) * work.anchor.size_of(variant)
         for variant in work.service.variants
         if variant.serves == role

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner.optimization.heuristics.capacity import UNBOUNDED, Reason, VariantState
 from planner.optimization.heuristics.limiters import known_type
+from planner.optimization.scaling import Number
 
 __all__ = ["Grant", "Growth", "Limiter", "greedy_by_saturation", "limit_in_sequence"]
 
@@ -28,7 +29,7 @@ class Growth:
     service: str
     variant: VariantState
     target: int
-    headroom: float
+    headroom: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def limit_in_sequence(growths: Sequence[Growth], limiters: Sequence[Limiter | No
     )
 
 
-def _urgency(growth: Growth) -> tuple[float, float, str, str]:
+def _urgency(growth: Growth) -> tuple[Number, Number, str, str]:
     """Sort key: smaller is served earlier."""
     return growth.headroom, growth.variant.cost, growth.service, growth.variant.name
 

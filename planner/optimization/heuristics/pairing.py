@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.optimization.heuristics.capacity import AnalyzerSignal, VariantState
+from planner.optimization.scaling import Number
 
 __all__ = ["Demand", "Pick", "Picker", "grow_jointly", "largest", "needs_more", "required_of", "roles_asked"]
 
-Demand = list[dict[str, float]]
+Demand = list[dict[str, Number]]
 """Capacity still missing: one mapping role -> capacity per voting analyzer, in the voters' order."""
 
 
@@ -19,7 +20,7 @@ class Pick:
     """The variant that would grow next for a role, its size to the anchor and the most replicas it may get."""
 
     variant: VariantState
-    size: float
+    size: Number
     most: int
 
 
@@ -40,9 +41,9 @@ def roles_asked(voters: Sequence[AnalyzerSignal]) -> tuple[str, ...]:
     return tuple(sorted({role for signal in voters for role in (*signal.required, *signal.spare)}))
 
 
-def largest(demand: Demand, role: str) -> float:
+def largest(demand: Demand, role: str) -> Number:
     """The largest capacity that any voter still misses in `role`; never negative."""
-    return max((0.0, *(entry.get(role, 0.0) for entry in demand)))
+    return max((0, *(entry.get(role, 0) for entry in demand)))
 
 
 def needs_more(demand: Demand) -> bool:
@@ -52,30 +53,35 @@ def needs_more(demand: Demand) -> bool:
 
 def grow_jointly(
     voters: Sequence[AnalyzerSignal], demand: Demand, *, roles: Sequence[str], pick: Picker, commit: Commit
-) -> None:
-    """Add replicas round by round until nothing is missing or some role cannot grow.
+) -> Demand:
+    """Add replicas round by round until nothing is missing or some role cannot grow; returns what is still missing.
 
     A round picks one variant per role; if one role has none, nothing of the round is committed. Every role is sized by
     itself (the most demanding analyzer), then all are cut to the smallest share of its demand that any role reaches, so
-    prefill does not outrun decode. `demand` is used up in place; `commit` hears of every growth.
+    prefill does not outrun decode. `commit` hears of every growth before `pick` is asked again.
 
     Known departure from what one would write today, kept as published: every analyzer's demand shrinks by replicas x
     the anchor's PRC, although analyzers count in different units.
 
     Source: llm-d autoscaling v0.9, internal/engines/pipeline/analyzer_helpers.go (paired allocation).
     """
-    while needs_more(demand):
+    missing = [dict(entry) for entry in demand]
+    while needs_more(missing):
         picks = _pick_all(roles, pick)
-        if picks is None:
-            return
-        grown = _matched_growth(voters, demand, picks)
-        if not any(grown.values()):
-            return
+        grown = _matched_growth(voters, missing, picks) if picks else {}
+        if not picks or not any(grown.values()):
+            break
         for role, count in grown.items():
-            chosen = picks[role]
-            commit(chosen.variant, count)
-            for entry in demand:
-                entry[role] = max(0.0, entry.get(role, 0.0) - count * chosen.size)
+            commit(picks[role].variant, count)
+        missing = [
+            _less(entry, {role: grown[role] * picks[role].size for role in grown}) for entry in missing
+        ]
+    return missing
+
+
+def _less(missing: Mapping[str, Number], given: Mapping[str, Number]) -> dict[str, Number]:
+    """What is missing by role after capacity was given; never negative."""
+    return {**missing, **{role: max(0, missing.get(role, 0) - amount) for role, amount in given.items()}}
 
 
 def _pick_all(roles: Sequence[str], pick: Picker) -> dict[str, Pick] | None:
@@ -97,9 +103,7 @@ def _matched_growth(
         role: min(_bottleneck(voters, demand, role, chosen), chosen.most) for role, chosen in picks.items()
     }
     missing = {role: largest(demand, role) for role in picks}
-    share = min(
-        alone[role] * picks[role].size / missing[role] if missing[role] > 0 else 1.0 for role in picks
-    )
+    share = min(alone[role] * picks[role].size / missing[role] if missing[role] > 0 else 1 for role in picks)
     if share <= 0:
         return dict.fromkeys(picks, 0)
     return {
@@ -116,5 +120,5 @@ def _bottleneck(voters: Sequence[AnalyzerSignal], demand: Demand, role: str, cho
     for signal, entry in zip(voters, demand, strict=True):
         size = signal.size_of(chosen.variant)
         if size > 0:
-            wanted = max(wanted, math.ceil(entry.get(role, 0.0) / size))
+            wanted = max(wanted, math.ceil(entry.get(role, 0) / size))
     return wanted

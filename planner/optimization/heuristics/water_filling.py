@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+
+from planner.optimization.heuristics.capacity import sum_of
+from planner.optimization.scaling import Number
 
 __all__ = ["Claim", "Shares", "split_by_weight", "water_fill"]
 
@@ -25,13 +29,13 @@ class Claim:
     """
 
     id: str
-    priority: float
-    demand: float
+    priority: Number
+    demand: Number
     floor_gpus: int = 0
     cap_gpus: int
 
     @property
-    def weight(self) -> float:
+    def weight(self) -> Number:
         """Priority x demand."""
         return self.priority * self.demand
 
@@ -67,8 +71,8 @@ def water_fill(claims: Sequence[Claim], budget: int) -> Shares:
         return Shares(gpus, conflict=left < 0)
     above = _pour([claim for claim in claims if claim.weight > 0 and claim.above_floor > 0], left)
     rooms = {claim.id: claim.above_floor for claim in claims}
-    # Python rounds halves to even, the published code away from zero; the sum is whole here but for float noise.
-    for key, count in _whole(above, round(math.fsum(above.values())), rooms).items():
+    # Python rounds halves to even, the published code away from zero; the sum is whole here but for the noise of floats.
+    for key, count in _whole(above, round(sum_of(above.values())), rooms).items():
         gpus[key] += count
     return Shares(gpus, conflict=False)
 
@@ -93,27 +97,27 @@ def split_by_weight(
         return {role: floors[role] for role in roles}
     if whole <= 0:
         return {role: floors[role] + (left if role == roles[0] else 0) for role in roles}
-    parts = _whole({role: left * used[role] / whole for role in roles}, left, None)
+    parts = _whole({role: Fraction(left * used[role], whole) for role in roles}, left, None)
     return {role: floors[role] + parts[role] for role in roles}
 
 
-def _pour(claims: Sequence[Claim], amount: float) -> dict[str, float]:
+def _pour(claims: Sequence[Claim], amount: int) -> dict[str, Number]:
     """Fractional shares above the floor; claims that reach their cap leave the rest to the others."""
-    active, left = sorted(claims, key=lambda claim: claim.id), float(amount)
-    parts: dict[str, float] = {}
+    active, left = sorted(claims, key=lambda claim: claim.id), amount
+    parts: dict[str, Number] = {}
     while active and left > _TOLERANCE:
-        weight = math.fsum(claim.weight for claim in active)
+        weight = sum_of(claim.weight for claim in active)
         shares = {claim.id: left * claim.weight / weight for claim in active}
         full = [claim for claim in active if shares[claim.id] >= claim.above_floor - _TOLERANCE]
         if not full:
             return parts | shares
-        parts |= {claim.id: float(claim.above_floor) for claim in full}
+        parts |= {claim.id: claim.above_floor for claim in full}
         left -= sum(claim.above_floor for claim in full)
         active = [claim for claim in active if claim.id not in parts]
     return parts
 
 
-def _whole(parts: Mapping[str, float], total: int, rooms: Mapping[str, int] | None) -> dict[str, int]:
+def _whole(parts: Mapping[str, Number], total: int, rooms: Mapping[str, int] | None) -> dict[str, int]:
     """Round parts to whole numbers that sum to `total`: floors, then one each by largest remainder, then key."""
     counts = {key: math.floor(part) for key, part in parts.items()}
     left = total - sum(counts.values())
