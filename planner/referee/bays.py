@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from models.ids import CandidateId, NodeId, PoolId
 from models.problem import Candidate, PoolState, Problem
+from planner.errors import ConfigurationError
 
-__all__ = ["Bay", "Seat", "added_node", "bays_of", "kept_replicas", "seats_of", "total"]
+__all__ = ["MOST_ADDED", "Bay", "Seat", "added_node", "bays_of", "kept_replicas", "seats_of", "total"]
+
+
+MOST_ADDED: Final = 100_000
+"""Nodes that may be added to one pool; each is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,16 @@ def added_node(pool: PoolId, number: int) -> NodeId:
 
 
 def bays_of(pool: PoolState, nodes_added: int) -> tuple[Bay, ...]:
-    """The nodes of a pool, then the added ones."""
+    """The nodes of a pool, then the added ones.
+
+    Raises:
+        ConfigurationError: more nodes are added than can be looked at one by one.
+    """
+    if nodes_added > MOST_ADDED:
+        raise ConfigurationError(
+            f"{nodes_added:,} nodes would be added to pool {pool.id}, and a plan can be judged with at most "
+            f"{MOST_ADDED:,}: look for a rate that is too large, or a capacity that is too small"
+        )
     present = [
         Bay(
             node.id,
