@@ -12,7 +12,7 @@ whichever is less. Replicas on order count for budgets from the beginning, and f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -25,6 +25,7 @@ from models.solution import Proof, Solution, Status
 from planner.referee import Unplaced, money_power, pack, physical
 from planner.referee.index import index_of, is_unlimited
 from planner.referee.rows import Row
+from planner.rollout.room import Tick, never
 from planner.rollout.serving import Group, groups_of
 from planner.rollout.task import State, Task
 from planner.rollout.wave_limits import LimitRows
@@ -43,14 +44,6 @@ EPSILON: Final = 1e-9
 
 RowKey = tuple[str, tuple[str, ...], bool]
 Numbers = tuple[int, ...]
-
-Tick = Callable[[], None]
-"""Called before each judgement. Whoever hands it in raises from it to end a search that takes too long."""
-
-
-def never() -> None:
-    """Let every search come to its end."""
-
 
 @dataclass
 class Judge:

@@ -17,7 +17,7 @@ from models.solution import Placement, Solution
 from planner.referee import Unplaced, check, pack
 from planner.referee.bays import Seat, bays_of, seats_of, total
 from planner.referee.index import is_unlimited
-from planner.rollout.room import Room, take
+from planner.rollout.room import Room, Tick, never, take
 from planner.rollout.seats import (
     ByCandidate,
     Place,
@@ -52,6 +52,7 @@ class Places:
         moves: replicas that stay in number and leave their node, by candidate; of all pools.
         wanted: replicas in the solution.
         nodes_added: nodes in the solution.
+        tick: called in every search that may take long; may raise.
     """
 
     problem: Problem
@@ -62,6 +63,7 @@ class Places:
     moves: Mapping[CandidateId, int]
     wanted: Mapping[CandidateId, int]
     nodes_added: Mapping[PoolId, int]
+    tick: Tick = never
 
     def room(self, standing: Mapping[PoolId, int]) -> Room:
         """Room for starts with so many nodes added and everything that runs where it is."""
@@ -79,7 +81,7 @@ class Places:
             for node in (node for place in staying for node in place):
                 if node in spare[candidate.pool]:
                     spare[candidate.pool][node] -= candidate.gpus_per_pod
-        return Room(self.problem.candidate, free, spare, dict(self.come))
+        return Room(self.problem.candidate, free, spare, dict(self.come), self.tick)
 
     def advance(
         self,

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from models.ids import CandidateId, NodeId, PoolId
 from models.problem import Candidate
 from planner.rollout.seats import Place, without
 
-__all__ = ["Room", "take"]
+__all__ = ["Room", "Tick", "never", "take"]
+
+Tick = Callable[[], None]
+"""Called in every search that may take long. Whoever hands it in raises from it to end one that takes too long."""
+
+
+def never() -> None:
+    """Let every search come to its end."""
 
 
 def take(free: dict[NodeId, int], candidate: Candidate, places: Iterable[Place]) -> None:
@@ -29,12 +36,14 @@ class Room:
         free: accelerators that are free now, on nodes that stand.
         spare: accelerators that nobody has in the end, on nodes that take new pods, by candidate's pool.
         come: places of those that shall still start.
+        tick: called for each replica that does not start where it shall be in the end; may raise.
     """
 
     candidates: Mapping[CandidateId, Candidate]
     free: dict[NodeId, int]
     spare: dict[PoolId, dict[NodeId, int]]
     come: dict[CandidateId, tuple[Place, ...]]
+    tick: Tick = never
 
     def seat(self, candidate: CandidateId, most: int) -> tuple[Place, ...]:
         """Start up to so many replicas.
@@ -42,9 +51,11 @@ class Room:
         They take their own places, else those of others of the same size, who then get theirs, else room that is spare
         in the end.
         """
-        found: list[Place] = []
+        found = self._own(candidate, most)
+        # Room only shrinks meanwhile: a place of its own that did not fit will not fit later.
         while len(found) < most and self.come.get(candidate):
-            place = self._own(candidate) or self._exchanged(candidate) or self._spare(candidate)
+            self.tick()
+            place = self._exchanged(candidate) or self._spare(candidate)
             if place is None:
                 break
             take(self.free, self.candidates[candidate], (place,))
@@ -56,8 +67,19 @@ class Room:
         size = self.candidates[candidate].gpus_per_pod
         return all(self.free.get(node, 0) >= n * size for node, n in Counter(place).items())
 
-    def _own(self, candidate: CandidateId) -> Place | None:
-        return next((place for place in self.come[candidate] if self._fits(candidate, place)), None)
+    def _own(self, candidate: CandidateId, most: int) -> list[Place]:
+        """Take the first places of its own that fit, in one go: there may be many thousands."""
+        found: list[Place] = []
+        left: list[Place] = []
+        for place in self.come.get(candidate, ()):
+            if len(found) < most and self._fits(candidate, place):
+                take(self.free, self.candidates[candidate], (place,))
+                found.append(place)
+            else:
+                left.append(place)
+        if found:
+            self.come[candidate] = tuple(left)
+        return found
 
     def _exchanged(self, candidate: CandidateId) -> Place | None:
         """A place that fits now from another candidate, which gets the first of this one's in exchange."""

@@ -65,7 +65,7 @@ def find_order(judge: Judge, *, quick: bool = False) -> Order:
     Which replicas move is decided before, so where some do, no more than one wave is proven to be the fewest. A quick
     answer is one try, which may miss what more tries would find.
     """
-    places = judge.task.places
+    places = replace(judge.task.places, tick=judge.tick)
     order = best_filled(judge, places, quick=quick)
     if not order.proven and is_small(judge.task):
         exact = every_order(judge, places)
