@@ -79,8 +79,6 @@ PUBLISHED = {
         roles({"prefill": 0, "decode": 10_000}),
         (2, 2),
     ),
-    "CA-20-up": ((v("a", 5, 10_000, 1),), both(5_000), (2,)),
-    "CA-20-down": ((v("b", 5, 10_000, 2),), both(spare=10_000), (1,)),
     "CA-21": ((v("a", 5, 10_000, 2),), (both(5_000), both(25_000, name="throughput")), (5,)),
     "CA-22": ((v("a", 5, 10_000, 2),), both(), (2,)),
 }
@@ -186,6 +184,17 @@ def test_a_published_case_gives_the_published_targets(
     expected: tuple[int, ...],
 ) -> None:
     assert tuple(cost_aware(service(*variants, by=by)).replicas.values()) == expected
+
+
+def test_of_two_services_one_grows_and_one_shrinks() -> None:
+    """CA-20: each is decided by itself, whatever the other one needs."""
+    services = [
+        ServiceState(name="up", variants=(v("a", 5, 10_000, 1),), signals=(both(5_000),)),
+        ServiceState(name="down", variants=(v("a", 5, 10_000, 2),), signals=(both(spare=10_000),)),
+    ]
+    for order in itertools.permutations(services):
+        targets = {each.name: cost_aware(each).replicas for each in order}
+        assert targets == {"up": {"a": 2}, "down": {"a": 1}}
 
 
 @pytest.mark.parametrize(("variants", "by", "expected"), SAME_KIND.values(), ids=SAME_KIND)

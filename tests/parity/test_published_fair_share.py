@@ -9,12 +9,15 @@ import pytest
 
 from planner.optimization.heuristics import (
     UNBOUNDED,
+    Allowance,
     AnalyzerSignal,
     Budget,
+    Provider,
     Reason,
     ServiceState,
     VariantState,
     fair_share,
+    merge_providers,
 )
 
 
@@ -69,7 +72,12 @@ PUBLISHED = {
     "GS-14": ((paired("m", 10_000, 10_000, *SPLIT),), Budget({"A100": 8, "H100": 0}), {"p": 1, "d": 1}),
     "GS-15": (
         (asks("m", 50_000, namespace="team-a"),),
-        Budget({"A100": 100}, {"team-a": {"A100": 2}}),
+        merge_providers(
+            [
+                Provider({"A100": Allowance(100)}),
+                Provider(namespaces={"team-a": {"A100": Allowance(4, used=2)}}),
+            ]
+        ),
         {"m": 2},
     ),
     "GS-16-unlimited": ((asks("m", 50_000),), Budget({"A100": UNBOUNDED}), {"m": 6}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -19,21 +20,26 @@ from planner.optimization.heuristics.adapter import (
     free_gpus,
     headroom_of,
     required,
+    rest_groups,
     role_groups,
     service_states,
     spare,
+    tokens_of,
     variant_state,
 )
 from planner.optimization.heuristics.capacity import UNBOUNDED
+from planner.optimization.scaling import Number
 from tests.builders import a_candidate, a_demand, a_node, a_pool, a_problem
 
 SMALL, LARGE = (
     a_candidate(rated_rps=2.0, surge_rps=2.5),
     a_candidate(variant="large", rated_rps=5.0, surge_rps=5.5),
 )
+TOKENS = 1000 + 200 // 2
+"""A request of the builders with its input and half its output."""
 
 
-def told(problem: Problem, counts: dict[str, int]) -> list[tuple[str, float, float, float]]:
+def told(problem: Problem, counts: dict[str, int]) -> list[tuple[str, Number, Number, Number]]:
     """Role, required, spare and residual headroom of every group."""
     groups = role_groups(Index(problem))
     return [(g.role, required(g, counts), spare(g, counts), headroom_of(g, counts)) for g in groups]  # type: ignore[arg-type]
@@ -42,37 +48,35 @@ def told(problem: Problem, counts: dict[str, int]) -> list[tuple[str, float, flo
 @pytest.mark.parametrize(
     ("counts", "missing", "above", "headroom"),
     [
-        ({}, 1.0, 0.0, -inf),
-        ({SMALL.id: 1}, 0.8, 0.0, -4.0),
-        ({SMALL.id: 2, LARGE.id: 1}, 0.1, 0.0, -1 / 9),
-        ({SMALL.id: 5}, 0.0, 0.0, 0.0),
-        ({SMALL.id: 5, LARGE.id: 1}, 0.0, 0.5, 1 / 3),
+        ({}, 10, 0, -inf),
+        ({SMALL.id: 1}, 8, 0, -4),
+        ({SMALL.id: 2, LARGE.id: 1}, 1, 0, Fraction(-1, 9)),
+        ({SMALL.id: 5}, 0, 0, 0),
+        ({SMALL.id: 5, LARGE.id: 1}, 0, 5, Fraction(1, 3)),
     ],
 )
-def test_required_spare_and_headroom_are_shares_of_the_demand(
-    counts: dict[str, int], missing: float, above: float, headroom: float
+def test_required_and_spare_are_the_tokens_of_so_many_requests(
+    counts: dict[str, int], missing: int, above: int, headroom: Number
 ) -> None:
     problem = a_problem([a_demand(rps=10.0)], [SMALL, LARGE])
-    assert told(problem, counts) == [
-        ("both", pytest.approx(missing), pytest.approx(above), pytest.approx(headroom))
-    ]
+    assert told(problem, counts) == [("both", missing * TOKENS, above * TOKENS, headroom)]
 
 
 @pytest.mark.parametrize(
     ("fields", "covers"),
     [
-        ({}, 0.2),
-        ({"headroom": Headroom(relative=0.1)}, 0.2),
-        ({"headroom": Headroom(relative=1.0)}, 0.125),
-        ({"headroom": Headroom(burst_rps=15.0)}, 0.1),
-        ({"kind": "batch"}, 0.25),
+        ({}, 2200),
+        ({"headroom": Headroom(relative=0.1)}, 2200),
+        ({"headroom": Headroom(relative=1.0)}, 1375),
+        ({"headroom": Headroom(burst_rps=15.0)}, 1100),
+        ({"kind": "batch"}, 2750),
     ],
     ids=["trigger", "a small headroom", "a large headroom", "a burst", "batch fills to tau"],
 )
-def test_a_replica_covers_the_smaller_of_two_shares(fields: dict[str, Any], covers: float) -> None:
+def test_a_replica_covers_the_smaller_of_two_shares(fields: dict[str, Any], covers: int) -> None:
     problem = a_problem([a_demand(rps=10.0, **fields)], [SMALL])
     (group,) = role_groups(Index(problem))
-    assert group.covers == {SMALL.id: pytest.approx(covers)}
+    assert (group.tokens, group.covers) == (10 * TOKENS, {SMALL.id: covers})
 
 
 def test_each_role_has_its_own_word_and_the_aggregated_path_goes_first() -> None:
@@ -81,11 +85,61 @@ def test_each_role_has_its_own_word_and_the_aggregated_path_goes_first() -> None
     split = a_problem([a_demand(rps=10.0)], [prefill, decode])
     counts = {prefill.id: 1, decode.id: 6}
     assert told(split, counts) == [
-        ("prefill", 0.5, 0.0, -1.0),
-        ("decode", 0.0, pytest.approx(0.2), pytest.approx(1 / 6)),
+        ("prefill", 5_000, 0, -1),
+        ("decode", 0, 200, Fraction(1, 6)),
     ]
     both = split.but(candidates=tuple(sorted((*split.candidates, SMALL), key=lambda c: c.id)))
     assert [role for role, *_ in told(both, counts)] == ["both"]
+
+
+RESIDENT = {
+    "all-know": ({"kv_tokens_per_rps": 300.0}, {"kv_tokens_per_rps": 40.0}, {"chat": 3_000, "code": 200}),
+    "one-knows-nothing": ({"kv_tokens_per_rps": 300.0}, {}, {"chat": 10 * TOKENS, "code": 5 * TOKENS}),
+    "none-knows": ({}, {}, {"chat": 10 * TOKENS, "code": 5 * TOKENS}),
+    "nothing-is-held": (
+        {"kv_tokens_per_rps": 300.0},
+        {"kv_tokens_per_rps": 0.0},
+        {"chat": 10 * TOKENS, "code": 5 * TOKENS},
+    ),
+}
+
+
+@pytest.mark.parametrize(("chat", "code", "tokens"), RESIDENT.values(), ids=RESIDENT)
+def test_one_unit_serves_all_services(
+    chat: dict[str, Any], code: dict[str, Any], tokens: dict[str, int]
+) -> None:
+    demands = [a_demand(rps=10.0), a_demand("code", rps=5.0), a_demand("silent", rps=0.0)]
+    candidates = [a_candidate(**chat), a_candidate("code", rated_rps=2.5, **code), a_candidate("silent")]
+    groups = list(role_groups(Index(a_problem(demands, candidates))))
+    assert {group.demand.service: group.tokens for group in groups} == tokens
+    # A replica covers the same part of its demand in any unit.
+    assert [group.tokens / sum(group.covers.values()) for group in groups] == [10, 2]
+
+
+def test_a_demand_holds_what_its_slowest_candidate_holds() -> None:
+    candidates = [
+        a_candidate(kv_tokens_per_rps=300.0),
+        a_candidate(variant="slow", kv_tokens_per_rps=450.0),
+        a_candidate(variant="unknown"),
+    ]
+    (group,) = role_groups(Index(a_problem([a_demand(rps=10.0)], candidates)))
+    assert group.tokens == 4_500
+
+
+@pytest.mark.parametrize(("role", "tokens"), [("both", 11_000), ("prefill", 10_000), ("decode", 1_000)])
+def test_prefill_and_decode_weigh_together_what_whole_replicas_weigh(role: Any, tokens: int) -> None:
+    problem = a_problem([a_demand(rps=10.0)])
+    assert tokens_of(Index(problem), problem.demands[0], role, resident=False) == tokens
+
+
+def test_the_other_path_is_asked_for_what_is_left() -> None:
+    prefill, decode = a_candidate(variant="p", role="prefill"), a_candidate(variant="d", role="decode")
+    index = Index(a_problem([a_demand(rps=10.0)], [SMALL, prefill, decode]))
+    groups = list(rest_groups(index, {SMALL.id: 2}))
+    assert [(g.role, g.asked, required(g, {})) for g in groups] == [
+        ("prefill", 6_000, 6_000),
+        ("decode", 600, 600),
+    ]
 
 
 @pytest.mark.parametrize("demand", [a_demand(rps=0.0), a_demand("silent")])
@@ -215,8 +269,9 @@ def test_a_service_is_told_with_its_variants_and_one_analyzer() -> None:
     (signal,) = state.signals
     assert (state.name, state.namespace, state.priority) == ("chat", "red", 3.0)
     assert {variant.name: variant.current for variant in state.variants} == {SMALL.id: 3, LARGE.id: 0}
-    assert dict(signal.required) == {"both": pytest.approx(0.4)}
-    assert dict(signal.spare) == {"both": 0.0}
+    assert dict(signal.required) == {"both": 4 * TOKENS}
+    assert dict(signal.spare) == {"both": 0}
+    assert dict(signal.demand) == {"both": 10 * TOKENS}
 
 
 def test_targets_are_put_into_counts() -> None:
