@@ -45,6 +45,7 @@ EPSILON: Final = 1e-9
 RowKey = tuple[str, tuple[str, ...], bool]
 Numbers = tuple[int, ...]
 
+
 @dataclass
 class Judge:
     """Judges states of one task; remembers what it has seen.
