@@ -70,29 +70,29 @@ class Reason(StrEnum):
 class Limited(Value):
     """A count with what limited it."""
 
-    value: int
-    reason: Reason
-    facts: dict[str, Fact] = {}
+    value: int = Field(description="the count after the limit")
+    reason: Reason = Field(description="what limited it")
+    facts: dict[str, Fact] = Field({}, description="what else tells why, by name; the unit is in the name")
 
 
 class Rejection(Value):
     """A variant in a pool that is no candidate, or a candidate that was not used, and the first reason why."""
 
-    service: ServiceId
-    variant: VariantId
-    pool: PoolId | None = None
-    reason: Reason
-    facts: dict[str, Fact] = {}
+    service: ServiceId = Field(description="service of the variant")
+    variant: VariantId = Field(description="the variant that is refused or not used")
+    pool: PoolId | None = Field(None, description="pool it would run in; None: it has none")
+    reason: Reason = Field(description="the first reason that holds, in a fixed order")
+    facts: dict[str, Fact] = Field({}, description="what else tells why, by name; the unit is in the name")
 
 
 class BindingRow(Value):
     """A limit with less slack than the smallest step that would use it."""
 
-    family: Name
-    key: tuple[str, ...]
-    used: float
-    limit: float
-    unit: str
+    family: Name = Field(description="family of rows, e.g. gpus, power, survive")
+    key: tuple[str, ...] = Field(description="which row of the family: service, pool, node, domain, ...")
+    used: float = Field(description="what the plan uses, in ``unit``")
+    limit: float = Field(description="what may be used, in ``unit``")
+    unit: str = Field(description="unit of used and limit, e.g. GPU, W, $/h")
     facts: dict[str, Fact] = Field(
         {}, description="what else tells why, e.g. free_gpus; the unit is in the name"
     )
@@ -101,18 +101,20 @@ class BindingRow(Value):
 class Conflict(Value):
     """Families that cannot hold together; without any one of them the rest can."""
 
-    families: tuple[Name, ...]
-    rows: tuple[tuple[str, ...], ...] = ()
+    families: tuple[Name, ...] = Field(description="families of limits that exclude one another")
+    rows: tuple[tuple[str, ...], ...] = Field(
+        (), description="rows of these families, each as family and key"
+    )
 
 
 class Relaxation(Value):
     """One limit, moved this far, makes every promise hold; verified by solving again."""
 
-    family: Name
-    key: tuple[str, ...]
+    family: Name = Field(description="family of rows, e.g. gpus, power, survive")
+    key: tuple[str, ...] = Field(description="which row of the family: service, pool, node, domain, ...")
     limit: float = Field(description="the limit as it stands")
     needed: float = Field(description="the smallest move of the limit that would do")
-    unit: str
+    unit: str = Field(description="unit of limit and needed")
     verified: bool = Field(description="a plan with this limit passed the referee")
     cost: float | None = Field(
         None,
@@ -137,7 +139,7 @@ class Gain(Value):
     amount: float = Field(description="how far the limit is moved, in the unit of the limit")
     level: Name | None = Field(None, description="first level that changes; None: none does")
     value: float = Field(0.0, description="how much smaller the level gets, in its unit")
-    unit: str = ""
+    unit: str = Field("", description="unit of the level that changes; empty: none does")
     evidence: Evidence = Field(
         Evidence.PROVEN,
         description="proven: both plans are; found: a better plan without a proof of how much better it can be; "
@@ -148,10 +150,10 @@ class Gain(Value):
 class Worth(Value):
     """What a little more of one limit is worth, by solving again."""
 
-    family: Name
-    key: tuple[str, ...]
+    family: Name = Field(description="family of rows, e.g. gpus, power, survive")
+    key: tuple[str, ...] = Field(description="which row of the family: service, pool, node, domain, ...")
     limit: float = Field(description="the limit as it stands")
-    unit: str
+    unit: str = Field(description="unit of limit, amounts and searched")
     one: Gain = Field(description="by one step")
     first: Gain | None = Field(
         None, description="the smallest move that changes the answer; None: none up to ``searched``"
@@ -165,7 +167,9 @@ class Worth(Value):
 class RunnerUp(Value):
     """A candidate that the plan does not use, and what would make it a part of an optimal one."""
 
-    candidate: CandidateId
+    candidate: CandidateId = Field(
+        description="identity: service/variant@pool, and #domain where its replicas stay in one"
+    )
     cost: float = Field(description="of one replica as it stands, in the cost unit of the problem")
     extra_cost: float = Field(description="how much more the best plan costs that has a replica of it")
     price_cut: float | None = Field(
@@ -176,13 +180,15 @@ class RunnerUp(Value):
         None,
         description="smallest growth of its rated and surge capacity that does the same, share; None: none that was tried",
     )
-    evidence: Evidence = Evidence.PROVEN
+    evidence: Evidence = Field(Evidence.PROVEN, description="how sure these figures are")
 
 
 class AllocationDifference(Value):
     """A candidate of which two answers have different counts."""
 
-    candidate: CandidateId
+    candidate: CandidateId = Field(
+        description="identity: service/variant@pool, and #domain where its replicas stay in one"
+    )
     replicas: int = Field(description="in the answer")
     theirs: int = Field(description="in the other")
     cost: float = Field(description="how much more the other spends on it, in the cost unit of the problem")
@@ -191,30 +197,49 @@ class AllocationDifference(Value):
 class ServiceDifference(Value):
     """A service of which two answers leave different demand unserved."""
 
-    service: ServiceId
-    unserved_rps: float = Field(description="in the answer, req/s")
-    theirs: float = Field(description="in the other, req/s")
+    service: ServiceId = Field(description="the service")
+    unserved_rps: float = Field(description="in the answer, req/s", json_schema_extra={"unit": "req/s"})
+    theirs: float = Field(description="in the other, req/s", json_schema_extra={"unit": "req/s"})
 
 
 class Difference(Value):
     """What another answer does differently, and what that costs: figures of the other minus those of the answer."""
 
     name: Name = Field(description="of the other answer")
-    allocations: tuple[AllocationDifference, ...] = ()
-    services: tuple[ServiceDifference, ...] = ()
-    unserved_rps: float
-    cost: float
-    power_w: float | None = Field(None, description="None: the power of a replica is unknown")
-    changes: int
+    allocations: tuple[AllocationDifference, ...] = Field((), description="candidates whose counts differ")
+    services: tuple[ServiceDifference, ...] = Field((), description="services whose unserved demand differs")
+    unserved_rps: float = Field(
+        description="how much more demand the other leaves unserved, req/s",
+        json_schema_extra={"unit": "req/s"},
+    )
+    cost: float = Field(description="how much more the other costs, in the cost unit of the problem")
+    power_w: float | None = Field(
+        None, description="None: the power of a replica is unknown", json_schema_extra={"unit": "W"}
+    )
+    changes: int = Field(description="how many more replicas the other starts, stops or moves")
 
 
 class Explanation(Value):
     """Why the plan is as it is."""
 
-    binding: tuple[BindingRow, ...] = ()
-    rejected: tuple[Rejection, ...] = ()
-    conflict: Conflict | None = None
-    relaxations: tuple[Relaxation, ...] = ()
-    runners_up: tuple[RunnerUp, ...] = ()
-    worth: tuple[Worth, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    binding: tuple[BindingRow, ...] = Field(
+        (), description="limits that not even the smallest replica would still fit under"
+    )
+    rejected: tuple[Rejection, ...] = Field(
+        (), description="variants that are no candidates, and candidates that are not used"
+    )
+    conflict: Conflict | None = Field(
+        None, description="only when infeasible: limits that exclude one another; None: not searched"
+    )
+    relaxations: tuple[Relaxation, ...] = Field(
+        (), description="only when infeasible: single limits whose smallest move keeps every promise"
+    )
+    runners_up: tuple[RunnerUp, ...] = Field(
+        (), description="what would bring an unused candidate into the plan; empty: not asked for"
+    )
+    worth: tuple[Worth, ...] = Field(
+        (), description="what a little more of each limit is worth; empty: not asked for"
+    )
+    differences: tuple[Difference, ...] = Field(
+        (), description="what other answers do differently; empty: there are none beside"
+    )

@@ -26,9 +26,9 @@ class RunningReplica(Value):
 class RunningVariant(Value):
     """Replicas of one variant in one pool."""
 
-    service: ServiceId
-    variant: VariantId
-    pool: PoolId
+    service: ServiceId = Field(description="service that the replicas serve")
+    variant: VariantId = Field(description="variant of that service")
+    pool: PoolId = Field(description="pool the replicas run in")
     replicas: Count = Field(description="ready replicas")
     pending: Count = Field(0, description="replicas on order beside the ready ones: created, not yet ready")
     details: tuple[RunningReplica, ...] = Field((), description="ready replicas of which more is known")
@@ -48,4 +48,6 @@ class RunningVariant(Value):
 class Fleet(Value):
     """Everything that runs."""
 
-    running: tuple[RunningVariant, ...] = ()
+    running: tuple[RunningVariant, ...] = Field(
+        (), description="replicas by variant and pool; empty: nothing runs"
+    )

@@ -26,9 +26,9 @@ __all__ = [
 class Accelerator(Value):
     """One accelerator type. A figure that no source states stays ``None``: unknown is not zero."""
 
-    id: AcceleratorId
-    vendor: Name
-    architecture: str | None = None
+    id: AcceleratorId = Field(description="name of the type, as pools and variants name it")
+    vendor: Name = Field(description="who makes it, e.g. nvidia, amd, google")
+    architecture: str | None = Field(None, description="generation, e.g. hopper, cdna3; None: unknown")
     memory_bytes: Bytes = Field(gt=0, description="device memory per accelerator, bytes; vendor page")
     memory_bandwidth: BytesPerSecond | None = Field(None, description="peak device memory bandwidth, bytes/s")
     bf16_flops: Flops | None = Field(None, description="dense peak at 16 bit, FLOP/s")
@@ -55,7 +55,7 @@ class Market(StrEnum):
 class Offering(Value):
     """What one accelerator of a pool costs, and on which terms."""
 
-    market: Market = Market.ON_DEMAND
+    market: Market = Field(Market.ON_DEMAND, description="terms on which the capacity is paid for")
     usd_per_h: UsdPerHour | None = Field(
         None, description="price of one accelerator, $/h; None: the catalog's"
     )
@@ -67,7 +67,7 @@ class Node(Value):
     Foreign GPUs are used by pods that fleetplan does not manage; they are never free for it.
     """
 
-    id: NodeId
+    id: NodeId = Field(description="name of the node in the cluster")
     gpus: PositiveCount = Field(description="accelerators on the node")
     count: PositiveCount = Field(
         1, description="how many nodes are alike; more than one are named id-0, id-1, ..."
@@ -88,7 +88,7 @@ class Node(Value):
 class NodeGrowth(Value):
     """How a pool grows: whole nodes, each paid for."""
 
-    gpus_per_node: PositiveCount
+    gpus_per_node: PositiveCount = Field(description="accelerators on each added node")
     max_nodes: Count | None = Field(None, description="nodes that can be added; None: no limit")
     usd_per_node_h: UsdPerHour = Field(
         0.0, description="price of one added node, $/h, beside what replicas cost"
@@ -99,24 +99,30 @@ class NodeGrowth(Value):
 class Pool(Value):
     """Accelerators of one type in one failure domain, made of nodes with known free accelerators."""
 
-    id: PoolId
-    accelerator: AcceleratorId
-    nodes: tuple[Node, ...] = ()
+    id: PoolId = Field(description="name of the pool, as placements name it")
+    accelerator: AcceleratorId = Field(description="type of all its accelerators")
+    nodes: tuple[Node, ...] = Field((), description="nodes that are there now")
     growth: NodeGrowth | None = Field(None, description="None: the pool does not grow")
-    offering: Offering = Offering()
-    region: Name | None = None
-    cluster: Name | None = None
+    offering: Offering = Field(Offering(), description="price and terms of its accelerators")
+    region: Name | None = Field(
+        None, description="cloud region or site, as allow and deny lists name it; None: unknown"
+    )
+    cluster: Name | None = Field(
+        None, description="Kubernetes cluster it belongs to, as quotas and allow lists name it; None: unknown"
+    )
     residency: Name | None = Field(None, description="jurisdiction that data in this pool is under, e.g. eu")
     failure_domain: DomainId | None = Field(None, description="None: the pool is a failure domain of its own")
-    power_domain: DomainId | None = None
+    power_domain: DomainId | None = Field(
+        None, description="power domain whose cap it counts toward; None: only caps that name the pool"
+    )
     node_overhead_w: Watts = Field(0.0, description="draw of a present node without its accelerators, W")
 
 
 class PowerDomain(Value):
     """A cap on the electric power of all pools that name this domain (or of the whole fleet)."""
 
-    id: DomainId
-    cap_w: Watts
+    id: DomainId = Field(description="name of the domain, as pools name it")
+    cap_w: Watts = Field(description="largest power drawn at once, W")
     pools: Annotated[
         tuple[PoolId, ...], Field(description="empty: every pool that names this power domain")
     ] = ()
@@ -125,8 +131,8 @@ class PowerDomain(Value):
 class Quota(Value):
     """At most so many accelerators, of one type or of all, in one namespace or in the whole cluster."""
 
-    id: Name
-    gpus: Count
+    id: Name = Field(description="name of the quota, for reports")
+    gpus: Count = Field(description="accelerators that may be held at once")
     accelerator: AcceleratorId | None = Field(None, description="None: accelerators of every type together")
     namespace: Name | None = Field(None, description="None: the whole cluster")
     cluster: Name | None = Field(None, description="None: every cluster of the scenario")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from models.ids import LlmId
-from models.units import Count, PositiveCount
+from models.units import Count, PositiveCount, TokenCount
 from models.value import Value
 
 __all__ = ["Attention", "GroupedQueryAttention", "LatentAttention", "Llm", "Moe", "Precision", "bytes_of"]
@@ -42,9 +42,11 @@ def bytes_of(precision: Precision) -> float:
 class GroupedQueryAttention(Value):
     """Keys and values of ``kv_heads`` heads are kept (multi-head: as many as query heads; multi-query: one)."""
 
-    kind: Literal["gqa"] = "gqa"
-    kv_heads: PositiveCount
-    head_dim: PositiveCount
+    kind: Literal["gqa"] = Field(
+        "gqa", description="grouped-query attention, multi-head and multi-query included"
+    )
+    kv_heads: PositiveCount = Field(description="key-value heads (num_key_value_heads of the configuration)")
+    head_dim: PositiveCount = Field(description="numbers per head (head_dim of the configuration)")
 
     @property
     def numbers_per_token_and_layer(self) -> int:
@@ -55,9 +57,13 @@ class GroupedQueryAttention(Value):
 class LatentAttention(Value):
     """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, 2.1): one latent and one rotary key are kept."""
 
-    kind: Literal["mla"] = "mla"
-    kv_lora_rank: PositiveCount
-    rope_head_dim: PositiveCount
+    kind: Literal["mla"] = Field("mla", description="multi-head latent attention")
+    kv_lora_rank: PositiveCount = Field(
+        description="numbers of the compressed latent (kv_lora_rank of the configuration)"
+    )
+    rope_head_dim: PositiveCount = Field(
+        description="numbers of the shared rotary key (qk_rope_head_dim of the configuration)"
+    )
 
     @property
     def numbers_per_token_and_layer(self) -> int:
@@ -72,8 +78,10 @@ class Moe(Value):
     """Mixture of experts: how many experts a layer has and how many a token visits."""
 
     experts: PositiveCount = Field(description="routed experts per MoE layer")
-    experts_per_token: PositiveCount
-    shared_experts: Count = 0
+    experts_per_token: PositiveCount = Field(
+        description="routed experts that a token visits (num_experts_per_tok of the configuration)"
+    )
+    shared_experts: Count = Field(0, description="experts per MoE layer that every token visits")
     routed_parameters: PositiveCount | None = Field(
         None, le=10**14, description="parameters of all routed experts of all layers together; None: unknown"
     )
@@ -82,22 +90,28 @@ class Moe(Value):
 class Llm(Value):
     """One LLM. Figures come from its published configuration; a figure nobody states is ``None``."""
 
-    id: LlmId
+    id: LlmId = Field(description="name, as services name it")
     parameters: PositiveCount = Field(le=10**14, description="all parameters")
     active_parameters: PositiveCount | None = Field(
         None, le=10**14, description="parameters a token visits; None: all"
     )
-    layers: PositiveCount
-    attention: Attention
-    sliding_window_tokens: PositiveCount | None = Field(
-        None, description="window of the sliding-window layers"
+    layers: PositiveCount = Field(
+        description="transformer layers, of every kind (num_hidden_layers of the configuration)"
     )
+    attention: Attention = Field(description="what a token leaves in the KV cache")
+    sliding_window_tokens: TokenCount | None = Field(None, description="window of the sliding-window layers")
     sliding_layers: Count = Field(0, description="how many of the layers keep only the window")
     stateless_layers: Count = Field(0, description="layers that keep no KV cache (linear attention, Mamba)")
-    moe: Moe | None = None
-    hidden_size: PositiveCount | None = None
-    vocabulary: PositiveCount | None = None
-    max_context_tokens: PositiveCount | None = None
+    moe: Moe | None = Field(None, description="experts; None: dense")
+    hidden_size: PositiveCount | None = Field(
+        None, description="width of the hidden state (hidden_size of the configuration); None: unknown"
+    )
+    vocabulary: PositiveCount | None = Field(
+        None, description="tokens it knows (vocab_size of the configuration); None: unknown"
+    )
+    max_context_tokens: TokenCount | None = Field(
+        None, description="longest input and output together, tokens; None: unknown"
+    )
     precision: Precision = Field(Precision.BF16, description="precision of the published weights")
     aliases: tuple[str, ...] = Field((), description="other names, e.g. the repository the weights live in")
 

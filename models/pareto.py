@@ -26,8 +26,8 @@ class Axis(StrEnum):
 class ParetoPoint(Value):
     """One plan of the front."""
 
-    x: float
-    y: float
+    x: float = Field(description="value on the x axis, in its unit")
+    y: float = Field(description="value on the y axis, in its unit")
     status: Status = Field(
         description="OPTIMAL: proven that no plan is better in one and as good in the other"
     )
@@ -35,28 +35,34 @@ class ParetoPoint(Value):
         None, description="the larger of the relative gaps of x at this y and of y at this x; None: unknown"
     )
     cost: float = Field(description="recomputed by the referee, as the following")
-    unserved_rps: float
-    power_w: float | None = None
-    changes: Count
+    unserved_rps: float = Field(
+        description="demand that is not served, req/s", json_schema_extra={"unit": "req/s"}
+    )
+    power_w: float | None = Field(
+        None,
+        description="power of the plan, W; None: the power of a replica is unknown",
+        json_schema_extra={"unit": "W"},
+    )
+    changes: Count = Field(description="replicas started, stopped or moved")
     headroom: float | None = Field(
         None,
         description="the least headroom of the online services, share of their load; None: none has load",
     )
-    solution: Solution
+    solution: Solution = Field(description="the plan itself")
 
 
 class ParetoFront(Value):
     """The staircase of two objectives, from the best in x to the best in y."""
 
     problem: str = Field(description="name of the problem")
-    x: Axis
-    y: Axis
-    x_unit: str
-    y_unit: str
+    x: Axis = Field(description="objective on the x axis")
+    y: Axis = Field(description="objective on the y axis")
+    x_unit: str = Field(description="unit of x, e.g. $/h")
+    y_unit: str = Field(description="unit of y, e.g. W")
     status: Status = Field(
         description="OPTIMAL: every point is proven; INFEASIBLE or TIMED_OUT: there is none"
     )
-    points: tuple[ParetoPoint, ...] = ()
+    points: tuple[ParetoPoint, ...] = Field((), description="from the best in x to the best in y")
     complete: bool = Field(
         False,
         description="no plan that is not dominated is missing; False: there may be more between the points",

@@ -12,7 +12,16 @@ from models.hardware import Accelerator
 from models.ids import AcceleratorId, LlmId, Name
 from models.llm import Llm, Precision
 from models.saturation import SaturationThresholds
-from models.units import Percentile, PositiveCount, PositiveRps, PositiveSeconds, Seconds, Tokens, Watts
+from models.units import (
+    Percentile,
+    PositiveCount,
+    PositiveRps,
+    PositiveSeconds,
+    Seconds,
+    TokenCount,
+    Tokens,
+    Watts,
+)
 from models.value import Value
 from models.variant import Parallelism, Role, Variant
 from models.workload import Slo
@@ -31,21 +40,25 @@ class Origin(StrEnum):
 class MeasuredPoint(Value):
     """One row of a profile: one replica under a closed-loop load of ``concurrency`` requests."""
 
-    llm: LlmId
-    accelerator: AcceleratorId
-    engine: Name
-    engine_version: str | None = None
-    precision: Precision
-    kv_precision: Precision = Precision.BF16
-    parallelism: Parallelism = Parallelism()
-    role: Role = Role.BOTH
-    input_tokens: PositiveCount
-    output_tokens: PositiveCount
-    concurrency: PositiveCount
-    ttft_s: PositiveSeconds
-    itl_s: PositiveSeconds
-    rps: PositiveRps = Field(description="completed requests per second of one replica, req/s")
-    power_w: Watts | None = None
+    llm: LlmId = Field(description="LLM that was served")
+    accelerator: AcceleratorId = Field(description="accelerator type it ran on")
+    engine: Name = Field(description="inference engine, e.g. vllm, sglang, trtllm")
+    engine_version: str | None = Field(
+        None, description="version of the engine as the source writes it; None: not said"
+    )
+    precision: Precision = Field(description="precision of the weights")
+    kv_precision: Precision = Field(Precision.BF16, description="precision of the KV cache")
+    parallelism: Parallelism = Field(
+        Parallelism(), description="how the replica was spread over accelerators"
+    )
+    role: Role = Field(Role.BOTH, description="phase that was measured")
+    input_tokens: TokenCount = Field(description="input length of every request, tokens")
+    output_tokens: TokenCount = Field(description="output length of every request, tokens")
+    concurrency: PositiveCount = Field(description="requests in flight at any time")
+    ttft_s: PositiveSeconds = Field(description="time to first token, s")
+    itl_s: PositiveSeconds = Field(description="inter-token latency, s")
+    rps: PositiveRps = Field(le=1e7, description="completed requests per second of one replica, req/s")
+    power_w: Watts | None = Field(None, description="draw of the whole replica, W; None: not measured")
     at: Percentile | Literal["mean"] | None = Field(
         None, description="statistic of the two latencies; None: the source does not say which"
     )
@@ -56,13 +69,13 @@ class MeasuredPoint(Value):
 class RatingQuestion(Value):
     """How much of this traffic can one replica of this variant carry inside these limits?"""
 
-    llm: Llm
-    accelerator: Accelerator
-    variant: Variant
-    input_tokens: PositiveCount
-    output_tokens: PositiveCount
-    slo: Slo
-    thresholds: SaturationThresholds
+    llm: Llm = Field(description="LLM to serve")
+    accelerator: Accelerator = Field(description="accelerator type it would run on")
+    variant: Variant = Field(description="how it would be served")
+    input_tokens: TokenCount = Field(description="input length, tokens")
+    output_tokens: TokenCount = Field(description="output length, tokens")
+    slo: Slo = Field(description="latency promises to keep")
+    thresholds: SaturationThresholds = Field(description="saturation thresholds to stay below")
 
 
 class Rating(Value):
@@ -74,15 +87,19 @@ class Rating(Value):
     itl_s: Seconds | None = Field(None, description="at the rated rate")
     kv_capacity_tokens: Tokens | None = Field(None, description="KV capacity of one replica; None: unknown")
     kv_tokens_per_rps: Tokens | None = Field(
-        None, description="resident KV tokens per req/s: residence time x mean resident tokens (Little)"
+        None,
+        description="resident KV tokens per req/s: residence time x mean resident tokens (Little)",
+        json_schema_extra={"unit": "token/(req/s)"},
     )
     power_w: Watts | None = Field(None, description="measured draw of the replica at the rated rate")
-    origin: Origin
+    origin: Origin = Field(description="whether the figures were given, measured or modeled")
     source: str = Field(description="row, formula or field the figures come from")
 
 
 class Unrated(Value):
     """Why a variant cannot serve this traffic, as data."""
 
-    reason: Reason
-    facts: dict[str, str | int | float | None] = {}
+    reason: Reason = Field(description="the first reason that holds")
+    facts: dict[str, str | int | float | None] = Field(
+        {}, description="what else tells why, by name; the unit is in the name"
+    )

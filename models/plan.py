@@ -50,11 +50,14 @@ class StepKind(StrEnum):
 class Step(Value):
     """One change of one count, named as whoever carries it out needs it."""
 
-    kind: StepKind
-    pool: PoolId
-    candidate: CandidateId | None = None
-    service: ServiceId | None = None
-    variant: VariantId | None = None
+    kind: StepKind = Field(description="what the step does")
+    pool: PoolId = Field(description="pool it happens in")
+    candidate: CandidateId | None = Field(
+        None,
+        description="identity: service/variant@pool, and #domain where its replicas stay in one; None: a step about nodes",
+    )
+    service: ServiceId | None = Field(None, description="service of the candidate; None: a step about nodes")
+    variant: VariantId | None = Field(None, description="variant of the candidate; None: a step about nodes")
     count: PositiveCount = Field(
         description="replicas (or nodes) that this step orders, cancels, awaits, drains or removes"
     )
@@ -71,7 +74,7 @@ class Step(Value):
 class Wave(Value):
     """Steps in order; they may run together, but for a removal, which waits for its drain. The next wave waits for all."""
 
-    steps: tuple[Step, ...] = Field(min_length=1)
+    steps: tuple[Step, ...] = Field(min_length=1, description="steps of the wave, in order")
     duration_s: Seconds = Field(description="longest start-up, drain or addition of nodes in the wave, s")
     extra_gpus: dict[PoolId, int] = Field(
         {},
@@ -100,12 +103,14 @@ class Stuck(Value):
 class Plan(Value):
     """Ordered waves. No state on the way is worse than both ends in any budget or minimum."""
 
-    waves: tuple[Wave, ...] = ()
-    duration_s: Seconds = 0.0
+    waves: tuple[Wave, ...] = Field(
+        (), description="waves in order; empty: nothing changes, or nothing can start"
+    )
+    duration_s: Seconds = Field(0.0, le=1e15, description="sum over the waves, s")
     changes: Count = Field(0, description="replicas started, stopped, cancelled or moved by the solution")
     proven_fewest: bool = Field(
         False, description="no plan that only moves toward the solution has fewer waves"
     )
-    limits: WaveLimits = WaveLimits()
+    limits: WaveLimits = Field(WaveLimits(), description="how much was allowed to change at once")
     stuck: Stuck | None = Field(None, description="set: the waves end before the solution is reached")
     derived_from: str = Field("", description="fingerprint of the solution; of a way back, of the plan")

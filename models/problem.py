@@ -32,6 +32,7 @@ from models.units import (
     Ratio,
     Rps,
     Seconds,
+    TokenCount,
     Tokens,
     Usd,
     UsdPerHour,
@@ -84,8 +85,8 @@ class DemandBucket(Value):
 
     id: Name = Field(description="name of the bucket")
     arrival_rps: Rps = Field(description="requests that arrive, req/s")
-    input_tokens: PositiveCount = Field(description="input length, tokens")
-    output_tokens: PositiveCount = Field(description="output length, tokens")
+    input_tokens: TokenCount = Field(description="input length, tokens")
+    output_tokens: TokenCount = Field(description="output length, tokens")
 
 
 class VariantBounds(Value):

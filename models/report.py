@@ -28,11 +28,11 @@ __all__ = [
 class RowUse(Value):
     """Use of one limit."""
 
-    family: Name
-    key: tuple[str, ...]
-    used: float
-    limit: float
-    unit: str
+    family: Name = Field(description="family of rows, e.g. gpus, power, survive")
+    key: tuple[str, ...] = Field(description="which row of the family: service, pool, node, domain, ...")
+    used: float = Field(description="what the plan uses, in ``unit``")
+    limit: float = Field(description="what may be used, in ``unit``")
+    unit: str = Field(description="unit of used, limit and step, e.g. GPU, W, $/h")
     step: float = Field(
         description="the smallest amount that one more replica would use; slack below it means the row binds"
     )
@@ -65,11 +65,18 @@ class RowUse(Value):
 class CandidateFigures(Value):
     """Figures of one candidate at its planned count."""
 
-    candidate: CandidateId
-    replicas: int
-    cost: float
-    power_w: float | None
-    load_rps: float = Field(description="requests per second that proportional routing sends here")
+    candidate: CandidateId = Field(
+        description="identity: service/variant@pool, and #domain where its replicas stay in one"
+    )
+    replicas: int = Field(description="planned count")
+    cost: float = Field(description="of all its replicas, in the cost unit of the problem")
+    power_w: float | None = Field(
+        description="draw of all its replicas, W; None: unknown", json_schema_extra={"unit": "W"}
+    )
+    load_rps: float = Field(
+        description="requests per second that proportional routing sends here",
+        json_schema_extra={"unit": "req/s"},
+    )
     utilization: float = Field(description="load over rated capacity; 0 where nothing runs")
     saturating_load_share: float | None = Field(
         None,
@@ -80,35 +87,50 @@ class CandidateFigures(Value):
 class ServiceFigures(Value):
     """Figures of one service."""
 
-    service: ServiceId
-    demand_rps: float
-    served_rps: float
-    unserved_rps: float
+    service: ServiceId = Field(description="name of the service")
+    demand_rps: float = Field(description="what arrives, req/s", json_schema_extra={"unit": "req/s"})
+    served_rps: float = Field(description="what is served, req/s", json_schema_extra={"unit": "req/s"})
+    unserved_rps: float = Field(description="what is not served, req/s", json_schema_extra={"unit": "req/s"})
     unserved_share: float = Field(description="largest unserved share over its buckets")
     headroom: float | None = Field(
         None, description="(surge capacity - served load) / served load of the scarcest role; None: no load"
     )
-    cost: float
+    cost: float = Field(description="of all its replicas, in the cost unit of the problem")
     usd_per_million_tokens: float | None = Field(
-        None, description="input and output tokens together; None: relative costs or nothing served"
+        None,
+        description="input and output tokens together; None: relative costs or nothing served",
+        json_schema_extra={"unit": "$/1e6 tokens"},
     )
-    power_w: float | None
+    power_w: float | None = Field(
+        description="draw of all its replicas, W; None: unknown", json_schema_extra={"unit": "W"}
+    )
 
 
 class Assessment(Value):
     """Everything recomputed from (problem, solution) alone."""
 
-    violations: tuple[Violation, ...]
-    unserved_rps: float
-    unserved_share_worst: float
+    violations: tuple[Violation, ...] = Field(
+        description="every rule that does not hold; empty: none is broken"
+    )
+    unserved_rps: float = Field(
+        description="demand that is not served, all services together, req/s",
+        json_schema_extra={"unit": "req/s"},
+    )
+    unserved_share_worst: float = Field(description="largest unserved share of a service, 0..1")
     cost: float = Field(description="in the cost unit of the problem, switching cost included")
-    switching_cost: float
-    power_w: float | None = Field(description="None: a replica's power is unknown")
-    changes: int
-    gpus_used: dict[PoolId, int]
-    nodes_added: dict[PoolId, int]
-    services: tuple[ServiceFigures, ...]
-    candidates: tuple[CandidateFigures, ...]
+    switching_cost: float = Field(
+        description="of all starts, spread over the horizon; in the cost unit of the problem"
+    )
+    power_w: float | None = Field(
+        description="None: a replica's power is unknown", json_schema_extra={"unit": "W"}
+    )
+    changes: int = Field(description="replicas started, stopped or moved")
+    gpus_used: dict[PoolId, int] = Field(description="accelerators held, by pool")
+    nodes_added: dict[PoolId, int] = Field(description="nodes added, by pool")
+    services: tuple[ServiceFigures, ...] = Field(description="figures of each service")
+    candidates: tuple[CandidateFigures, ...] = Field(
+        description="figures of each candidate that has replicas"
+    )
     rows: tuple[RowUse, ...] = Field(description="use of every limit that ties candidates together")
     overloads_when_equalized: tuple[CandidateFigures, ...] = Field(
         (),
@@ -120,7 +142,7 @@ class Comparison(Value):
     """One answer beside the others: what a solver, a heuristic or the running fleet does with the demand."""
 
     name: Name = Field(description="solver or heuristic; 'now' for the fleet as it runs")
-    solution: Solution
+    solution: Solution = Field(description="what the solver, the heuristic or the fleet answers")
     assessment: Assessment | None = Field(None, description="None: there is no plan to judge")
 
 
@@ -140,8 +162,8 @@ class FewestMoves(Value):
 class Report(Value):
     """All that ``plan`` answers: the question, the answer, its proof and its reasons."""
 
-    problem: Problem
-    answer: Comparison
+    problem: Problem = Field(description="the question in numbers")
+    answer: Comparison = Field(description="the answer of the solver that was asked")
     best_effort: Comparison | None = Field(
         None, description="only when infeasible: the best plan under scarcity"
     )
@@ -153,8 +175,10 @@ class Report(Value):
         description="waves to the answer, or where it is infeasible to the best effort; None: there is no plan, it breaks limits, or there was no time",
     )
     fewest_moves: FewestMoves | None = Field(None, description="None: not asked for, or there was no time")
-    explanation: Explanation = Explanation()
-    seconds: dict[Name, float] = Field({}, description="wall time by phase, s")
+    explanation: Explanation = Field(Explanation(), description="why the answer is as it is")
+    seconds: dict[Name, float] = Field(
+        {}, description="wall time by phase, s", json_schema_extra={"unit": "s"}
+    )
 
     @property
     def shown(self) -> Comparison:

@@ -32,6 +32,7 @@ __all__ = [
     "Share",
     "TokenCount",
     "Tokens",
+    "UnknownUnitError",
     "Usd",
     "UsdPerHour",
     "Watts",
@@ -84,6 +85,21 @@ _COUNTED: Final = {
 }  # fmt: skip
 """What a field counts, by a word of its name: the unit is in the name here too."""
 _PERCENTILE: Final = {"": 1.0, "th": 1.0}
+_UNITS_SHOWN: Final = 8
+
+
+class UnknownUnitError(ValueError):
+    """A unit that a quantity cannot have.
+
+    Args:
+        message: what was found and what is allowed.
+        unit: as it was written.
+        known: units that the quantity can have.
+    """
+
+    def __init__(self, message: str, *, unit: str, known: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.unit, self.known = unit, known
 
 
 def parse_quantity(raw: object, units: Mapping[str, float]) -> object:
@@ -94,7 +110,8 @@ def parse_quantity(raw: object, units: Mapping[str, float]) -> object:
         units: factor to the base unit by lower-case unit; ``""`` is the base unit itself.
 
     Raises:
-        ValueError: the text is no number, or its unit is not one of ``units``; says which are.
+        ValueError: the text is no number; says which are.
+        UnknownUnitError: its unit is not one of ``units``; says which are.
     """
     if isinstance(raw, bool):
         raise ValueError("found true or false; allowed: a number")  # noqa: TRY004 - pydantic collects ValueError only
@@ -108,9 +125,10 @@ def parse_quantity(raw: object, units: Mapping[str, float]) -> object:
     if match["currency"] and not unit.startswith("$"):
         unit = f"${unit}" if f"${unit}" in units else unit
         if unit not in units:
-            raise ValueError(f"found {raw!r}; {_allowed(units)}")
+            raise UnknownUnitError(f"found {raw!r}; {_allowed(units)}", unit=unit, known=tuple(units))
     if unit not in units:
-        raise ValueError(f"found unit {match['unit']!r} in {raw!r}; {_allowed(units)}")
+        message = f"found unit {match['unit']!r} in {raw!r}; {_allowed(units)}"
+        raise UnknownUnitError(message, unit=unit, known=tuple(units))
     # An integer written as one stays one: 8192 must not become 8192.0000000001 by a factor of 1.
     return number if units[unit] == 1.0 else _tidy(number * units[unit])
 
@@ -121,8 +139,11 @@ def _tidy(value: float) -> float:
 
 
 def _allowed(units: Mapping[str, float]) -> str:
-    names = [unit for unit in units if unit][:8]
-    return "allowed: a plain number" + (f" or one with {', '.join(names)}" if names else "")
+    names = [unit for unit in units if unit]
+    more = " and more" if len(names) > _UNITS_SHOWN else ""
+    return "allowed: a plain number" + (
+        f" or one with {', '.join(names[:_UNITS_SHOWN])}{more}" if names else ""
+    )
 
 
 def _quantity(units: Mapping[str, float]) -> BeforeValidator:
@@ -148,18 +169,19 @@ def _unit(name: str, **bounds: Any) -> Any:  # noqa: ANN401 - pydantic's Field i
     return Field(allow_inf_nan=False, json_schema_extra={"unit": name}, **bounds)
 
 
-Seconds = Annotated[float, _quantity(_TIME_S), _unit("s", ge=0)]
-PositiveSeconds = Annotated[float, _quantity(_TIME_S), _unit("s", gt=0)]
-Hours = Annotated[float, _quantity(_TIME_H), _unit("h", gt=0)]
-Rps = Annotated[float, _quantity(_RATE_RPS), _unit("req/s", ge=0)]
-PositiveRps = Annotated[float, _quantity(_RATE_RPS), _unit("req/s", gt=0)]
-Watts = Annotated[float, _quantity(_POWER_W), _unit("W", ge=0)]
-UsdPerHour = Annotated[float, _quantity(_MONEY_RATE), _unit("$/h", ge=0)]
-Usd = Annotated[float, _quantity(_MONEY), _unit("$", ge=0)]
+# Upper bounds lie far above any fleet and far below where sums and products of floats lose whole units.
+Seconds = Annotated[float, _quantity(_TIME_S), _unit("s", ge=0, le=1e9)]
+PositiveSeconds = Annotated[float, _quantity(_TIME_S), _unit("s", gt=0, le=1e9)]
+Hours = Annotated[float, _quantity(_TIME_H), _unit("h", gt=0, le=1e9)]
+Rps = Annotated[float, _quantity(_RATE_RPS), _unit("req/s", ge=0, le=1e7)]
+PositiveRps = Annotated[float, _quantity(_RATE_RPS), _unit("req/s", ge=1e-6, le=1e9)]
+Watts = Annotated[float, _quantity(_POWER_W), _unit("W", ge=0, le=1e9)]
+UsdPerHour = Annotated[float, _quantity(_MONEY_RATE), _unit("$/h", ge=0, le=1e9)]
+Usd = Annotated[float, _quantity(_MONEY), _unit("$", ge=0, le=1e9)]
 Bytes = Annotated[int, _quantity(_BYTES), Field(ge=0, json_schema_extra={"unit": "B"})]
 BytesPerSecond = Annotated[float, _quantity(_BYTE_RATE), _unit("B/s", ge=0)]
 Flops = Annotated[float, _quantity(_FLOPS), _unit("FLOP/s", ge=0)]
-Tokens = Annotated[float, _quantity(_TOKENS), _unit("token", ge=0)]
+Tokens = Annotated[float, _quantity(_TOKENS), _unit("token", ge=0, le=1e15)]
 Share = Annotated[float, _quantity(_SHARE), _unit("1", ge=0, le=1)]
 Ratio = Annotated[float, _quantity(_SHARE), _unit("1", ge=0)]
 GramsPerKwh = Annotated[float, _quantity(_CARBON), _unit("g/kWh", ge=0)]

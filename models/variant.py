@@ -19,6 +19,7 @@ from models.units import (
     Seconds,
     Share,
     Tokens,
+    Usd,
     UsdPerHour,
     Watts,
 )
@@ -62,15 +63,19 @@ class Parallelism(Value):
 class Quantization(Value):
     """Precision of the weights and of the KV cache; ``None`` weights: as published."""
 
-    weights: Precision | None = None
-    kv_cache: Precision = Precision.BF16
+    weights: Precision | None = Field(None, description="precision of the weights; None: as published")
+    kv_cache: Precision = Field(
+        Precision.BF16, description="precision of the KV cache (kv_cache_dtype of vLLM)"
+    )
 
 
 class Cost(Value):
     """What one replica costs: relative (as ``variantCost`` is) or in $/h; the two never meet in one sum."""
 
-    relative: Ratio | None = None
-    usd_per_h: UsdPerHour | None = None
+    relative: Ratio | None = Field(
+        None, description="cost of one replica as a bare number (variantCost of llm-d's autoscaler)"
+    )
+    usd_per_h: UsdPerHour | None = Field(None, description="cost of one replica, $/h")
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:
@@ -83,10 +88,12 @@ class Capacity(Value):
     """Figures of one replica that the user measured; they go before profiles and formulas."""
 
     rated_rps: PositiveRps | None = Field(
-        None, description="largest rate inside SLO and trigger (tau - gamma), req/s"
+        None, le=1e7, description="largest rate inside SLO and trigger (tau - gamma), req/s"
     )
     surge_rps: PositiveRps | None = Field(
-        None, description="largest rate inside SLO up to tau, req/s; None: from rated_rps"
+        None,
+        le=1e7,
+        description="largest rate inside SLO up to tau, req/s, at least rated_rps; None: from rated_rps",
     )
     kv_tokens: Tokens | None = Field(None, gt=0, description="KV capacity of one replica, tokens")
     residence_s: PositiveSeconds | None = Field(
@@ -94,13 +101,24 @@ class Capacity(Value):
     )
     power_w: Watts | None = Field(None, description="draw of one replica at its rated load, W")
 
+    @model_validator(mode="after")
+    def _surge_not_below_rated(self) -> Self:
+        if self.rated_rps is not None and self.surge_rps is not None and self.rated_rps > self.surge_rps:
+            raise ValueError(
+                f"found rated {self.rated_rps:g} req/s above surge {self.surge_rps:g} req/s; "
+                "allowed: a surge of at least the rated rate"
+            )
+        return self
+
 
 class KubernetesObject(Value):
     """The object whose replica count is scaled."""
 
     namespace: Name | None = Field(None, description="None: the namespace of the service")
-    kind: Literal["Deployment", "LeaderWorkerSet", "StatefulSet"] = "Deployment"
-    name: Name
+    kind: Literal["Deployment", "LeaderWorkerSet", "StatefulSet"] = Field(
+        "Deployment", description="kind of the object"
+    )
+    name: Name = Field(description="name of the object")
     api_version: str | None = Field(None, description="None: the usual one of the kind")
     scaler: Literal["scale", "hpa", "keda", "variantautoscaling"] = Field(
         "scale",
@@ -112,19 +130,22 @@ class KubernetesObject(Value):
 class Variant(Value):
     """One way to serve a service: accelerator, parallelism, quantization, role."""
 
-    id: VariantId
-    accelerator: AcceleratorId
-    parallelism: Parallelism = Parallelism()
-    quantization: Quantization = Quantization()
-    role: Role = Role.BOTH
+    id: VariantId = Field(description="name of the variant, unique in its service")
+    accelerator: AcceleratorId = Field(description="accelerator type it runs on")
+    parallelism: Parallelism = Field(Parallelism(), description="how one replica spreads over accelerators")
+    quantization: Quantization = Field(Quantization(), description="precision of weights and KV cache")
+    role: Role = Field(Role.BOTH, description="phase of a request that its replicas serve")
     engine: Name | None = Field(None, description="e.g. vllm, sglang, trtllm; None: any measured engine")
     pods_per_replica: PositiveCount = Field(
         1, le=4096, description="pods that share the accelerators of one replica evenly"
     )
-    min_replicas: Count = 0
-    max_replicas: Count | None = None
+    min_replicas: Count = Field(0, description="replicas at least, over all pools")
+    max_replicas: Count | None = Field(None, description="replicas at most, over all pools; None: no bound")
     cost: Cost | None = Field(None, description="None: accelerators x price of the pool")
-    capacity: Capacity = Capacity()
+    capacity: Capacity = Field(
+        Capacity(),
+        description="figures of one replica that were measured; they go before profiles and formulas",
+    )
     profile: Name | None = Field(None, description="name of a profile table; None: every table is searched")
     memory_utilization: Share = Field(
         0.90, gt=0, description="share of device memory the engine may use (gpu_memory_utilization)"
@@ -135,15 +156,15 @@ class Variant(Value):
     startup_s: Seconds = Field(
         120.0, description="time from request to ready, s (measured 65-130 s for 0.6B-32B, llm-d benchmarks)"
     )
-    startup_cost_usd: float = Field(
-        0.0, ge=0, description="cost of one start beyond the accelerators it holds, $"
-    )
+    startup_cost_usd: Usd = Field(0.0, description="cost of one start beyond the accelerators it holds, $")
     max_step_up: Count | None = Field(None, description="replicas that may be added per plan")
     max_step_down: Count | None = Field(None, description="replicas that may be removed per plan")
     pools: tuple[PoolId, ...] = Field(
         (), description="pools it may use; empty: every pool with its accelerator"
     )
-    object: KubernetesObject | None = None
+    object: KubernetesObject | None = Field(
+        None, description="whose replica count is scaled; None: nobody said"
+    )
 
     @model_validator(mode="after")
     def _counts_fit(self) -> Self:

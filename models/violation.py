@@ -15,7 +15,7 @@ class Violation(Value):
 
     family: Name = Field(description="family of the design's table, e.g. gpus, power, survive")
     key: tuple[str, ...] = Field(description="which row: service, pool, node, domain ...")
-    found: float
-    allowed: float
-    unit: str
+    found: float = Field(description="what the solution has, in ``unit``")
+    allowed: float = Field(description="what may be, in ``unit``")
+    unit: str = Field(description="unit of found and allowed")
     text: str = Field(description="one plain sentence")

@@ -28,10 +28,10 @@ __all__ = [
 class Bucket(Value):
     """Traffic of one request shape: input length x output length at a rate."""
 
-    id: Name
-    arrival_rps: Rps
-    input_tokens: TokenCount = Field(le=10**8)
-    output_tokens: TokenCount = Field(le=10**8)
+    id: Name = Field(description="name of the bucket, unique in its service")
+    arrival_rps: Rps = Field(description="requests that arrive, req/s")
+    input_tokens: TokenCount = Field(le=10**8, description="input length (prompt), tokens")
+    output_tokens: TokenCount = Field(le=10**8, description="output length, tokens")
 
 
 class Slo(Value):
@@ -62,14 +62,18 @@ class Routing(StrEnum):
 class AllowedPlaces(Value):
     """Where a service may run. Empty allow lists allow everything; deny goes before allow."""
 
-    allow_accelerators: tuple[AcceleratorId, ...] = ()
-    deny_accelerators: tuple[AcceleratorId, ...] = ()
-    allow_pools: tuple[PoolId, ...] = ()
-    deny_pools: tuple[PoolId, ...] = ()
-    allow_regions: tuple[Name, ...] = ()
-    deny_regions: tuple[Name, ...] = ()
-    allow_clusters: tuple[Name, ...] = ()
-    deny_clusters: tuple[Name, ...] = ()
+    allow_accelerators: tuple[AcceleratorId, ...] = Field(
+        (), description="accelerator types it may use; empty: all"
+    )
+    deny_accelerators: tuple[AcceleratorId, ...] = Field(
+        (), description="accelerator types it must not use; goes before allow"
+    )
+    allow_pools: tuple[PoolId, ...] = Field((), description="pools it may use; empty: all")
+    deny_pools: tuple[PoolId, ...] = Field((), description="pools it must not use; goes before allow")
+    allow_regions: tuple[Name, ...] = Field((), description="regions it may use; empty: all")
+    deny_regions: tuple[Name, ...] = Field((), description="regions it must not use; goes before allow")
+    allow_clusters: tuple[Name, ...] = Field((), description="clusters it may use; empty: all")
+    deny_clusters: tuple[Name, ...] = Field((), description="clusters it must not use; goes before allow")
     residency: tuple[Name, ...] = Field((), description="jurisdictions the data may be in; empty: any")
     pin_accelerator: bool = Field(False, description="stay on the accelerator types that run now")
 
@@ -86,8 +90,10 @@ class Survive(Value):
 class PrefillDecodeRatio(Value):
     """Bounds on prefill : decode replicas."""
 
-    min: Ratio | None = None
-    max: Ratio | None = None
+    min: Ratio | None = Field(
+        None, description="prefill replicas per decode replica at least; None: no bound"
+    )
+    max: Ratio | None = Field(None, description="prefill replicas per decode replica at most; None: no bound")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -101,25 +107,45 @@ class PrefillDecodeRatio(Value):
 class Service(Value):
     """One LLM with its traffic, SLO and priority; all its variants pool together."""
 
-    id: ServiceId
-    llm: LlmId
-    namespace: Name = "default"
+    id: ServiceId = Field(description="name of the service")
+    llm: LlmId = Field(description="LLM that is served, by name or alias of the catalog")
+    namespace: Name = Field("default", description="Kubernetes namespace, as quotas name it")
     team: Name | None = Field(None, description="who pays; None: the namespace")
-    kind: ServiceKind = ServiceKind.ONLINE
-    buckets: Annotated[tuple[Bucket, ...], Field(min_length=1)]
-    routing: Routing = Routing.MIXED
-    slo: Slo = Slo()
+    kind: ServiceKind = Field(
+        ServiceKind.ONLINE, description="online: keeps headroom; batch: fills to tau and is shed first"
+    )
+    buckets: Annotated[tuple[Bucket, ...], Field(min_length=1)] = Field(
+        description="traffic by request shape"
+    )
+    routing: Routing = Field(
+        Routing.MIXED,
+        description="mixed: every replica sees the whole mix; by_length: buckets go where they are served best",
+    )
+    slo: Slo = Field(Slo(), description="latency promises")
     priority: Integer = Field(1, ge=-(10**6), le=10**6, description="larger is more important")
     best_effort: bool = Field(
         False, description="its demand may stay unserved without making the plan infeasible"
     )
-    thresholds: SaturationThresholds = SaturationThresholds()
-    headroom: Headroom = Headroom()
-    min_replicas: Count = 0
-    max_replicas: Count | None = None
-    places: AllowedPlaces = AllowedPlaces()
-    survive: Survive | None = None
-    ratio: PrefillDecodeRatio | None = None
+    thresholds: SaturationThresholds = Field(
+        SaturationThresholds(), description="saturation thresholds (tau and gamma)"
+    )
+    headroom: Headroom = Field(
+        Headroom(), description="capacity kept free above the load (delta of arXiv 2603.09730)"
+    )
+    min_replicas: Count = Field(
+        0, description="replicas of the service at least, all variants and roles together"
+    )
+    max_replicas: Count | None = Field(
+        None, description="replicas of the service at most, all variants and roles together; None: no bound"
+    )
+    places: AllowedPlaces = Field(AllowedPlaces(), description="where it may run")
+    survive: Survive | None = Field(
+        None,
+        description="what must still be carried after the loss of a failure domain; None: nothing is promised",
+    )
+    ratio: PrefillDecodeRatio | None = Field(
+        None, description="bounds on prefill : decode replicas; None: each role is sized by its load alone"
+    )
     shares_replicas_of: ServiceId | None = Field(
         None, description="batch only: online service of the same LLM whose headroom this one may use"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from models.explanation import Reason
 from models.performance import Origin, Rating, RatingQuestion, Unrated
@@ -166,10 +167,17 @@ class TestStated:
         assert (candidate.rated_rps, candidate.surge_rps) == (0.63, 0.72)
         assert candidate.origin is Origin.GIVEN
 
+    def test_a_surge_below_the_rated_rate_is_refused(self) -> None:
+        with pytest.raises(ValidationError, match="rated 5 req/s above surge 4 req/s"):
+            a_variant(capacity={"rated_rps": 5.0, "surge_rps": 4.0})
+
     def test_surge_never_falls_below_rated(self) -> None:
-        variant = a_variant(capacity={"rated_rps": 5.0, "surge_rps": 4.0})
-        candidate = the_candidate(a_service(variants=(variant,)), stated_or(one_rps))
-        assert (candidate.rated_rps, candidate.surge_rps) == (5.0, 5.0)
+        """Who rates the service may know a smaller surge than the rated rate that the user states."""
+        candidate = the_candidate(
+            a_service(variants=(a_variant(capacity={"rated_rps": 5.0}),)), stated_or(one_rps)
+        )
+        assert candidate.rated_rps == 5.0
+        assert candidate.surge_rps >= 5.0
 
 
 class TestGuests:
