@@ -20,6 +20,7 @@ from planner.sizing.money import cost_unit, money_findings
 from planner.sizing.names import Names, normalized
 from planner.sizing.pools import pool_state
 from planner.sizing.power import capped_pools, power_findings, resolved_domains
+from planner.sizing.ranges import products_in_range
 from planner.sizing.rating import Rate, Ratings, rate_by_profiles
 from planner.sizing.references import reference_findings
 from planner.sizing.running import Running
@@ -27,6 +28,7 @@ from planner.sizing.running import Running
 __all__ = ["size"]
 
 
+@products_in_range()
 def size(
     scenario: Scenario, catalog: Catalog, *, rate: Rate | None = None, allow_unserved: bool = False
 ) -> Problem:
@@ -43,7 +45,8 @@ def size(
         allow_unserved: demand is an objective for every service, not a promise.
 
     Raises:
-        ConfigurationError: something in the scenario points nowhere or contradicts itself; every finding at once.
+        ConfigurationError: something in the scenario points nowhere, contradicts itself or leads to a figure out of
+            range; every finding at once.
     """
     names = Names(scenario, catalog)
     # Later checks look names up, so they wait until all names are known.
