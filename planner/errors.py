@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 __all__ = [
     "CatalogError",
@@ -32,12 +32,29 @@ __all__ = [
     "nearest",
 ]
 
+_WEIGHED: Final = 5
+"""Words that look alike whose distance is counted."""
+
 
 def nearest(word: str, allowed: Iterable[str]) -> str | None:
-    """The allowed word that looks most like ``word`` (case does not count); None if none is close."""
+    """The allowed word that is fewest letters away from ``word`` (case does not count); None if none is close."""
     by_folded = {candidate.casefold(): candidate for candidate in allowed}
-    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else None
+    folded = word.casefold()
+    close = difflib.get_close_matches(folded, by_folded, n=_WEIGHED, cutoff=0.6)
+    best = min(close, key=lambda candidate: _edits(folded, candidate), default=None)
+    return by_folded[best] if best is not None else None
+
+
+def _edits(word: str, other: str) -> int:
+    """Letters to insert, remove or replace to turn one word into the other (Levenshtein)."""
+    costs = list(range(len(other) + 1))
+    for row, letter in enumerate(word, start=1):
+        above, costs[0] = costs[0], row
+        for column, wanted in enumerate(other, start=1):
+            replaced = above + (letter != wanted)
+            above = costs[column]
+            costs[column] = min(above + 1, costs[column - 1] + 1, replaced)
+    return costs[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,3 +97,19 @@ def test_nearest_finds_the_word_that_was_meant(word: str, expected: str | None) 
 
 def test_nearest_gives_the_spelling_that_is_allowed() -> None:
     assert nearest("h100", ["A100", "H100-SXM", "H100"]) == "H100"
+
+
+@pytest.mark.parametrize(
+    ("word", "allowed", "found"),
+    [
+        ("rack-2", ("rack-two", "rack-1"), "rack-1"),
+        ("rack-2", ("rack-two",), "rack-two"),
+        ("a100-gpu", ("gpu-a100", "a100-tpu"), "a100-tpu"),
+        ("RACK-2", ("rack-1",), "rack-1"),
+        ("row", ("rack-1",), None),
+    ],
+)
+def test_the_nearest_word_is_the_fewest_letters_away(
+    word: str, allowed: tuple[str, ...], found: str | None
+) -> None:
+    assert nearest(word, allowed) == found
