@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Final
 
 from planner.scenario.references import node_count, node_names
 from planner.scenario.tree import ANY, Complaints, Entry, below
 
-__all__ = ["NODES_LIMIT", "check_consistency", "out_of_order"]
+__all__ = ["NODES_LIMIT", "check_consistency", "lacks_variants", "out_of_order"]
 
 _IDENTITIES: Final = (
     ("service", ("services", ANY)),
@@ -34,7 +34,7 @@ def check_consistency(document: Entry, complaints: Complaints) -> None:
     for noun, path in _IDENTITIES:
         _check_unique(below(document, *path), noun, complaints)
     for service in below(document, "services", ANY):
-        _check_unique(below(service, "variants", ANY), "variant", complaints)
+        _check_variants(service, complaints)
         _check_unique(below(service, "buckets", ANY), "bucket", complaints)
     _check_bounds(document, complaints)
     _check_nodes(document, complaints)
@@ -52,6 +52,25 @@ def _check_unique(entries: Iterable[Entry], noun: str, complaints: Complaints) -
             )
         elif name is not None:
             seen[name] = entry
+
+
+def _check_variants(service: Entry, complaints: Complaints) -> None:
+    _check_unique(below(service, "variants", ANY), "variant", complaints)
+    if lacks_variants(service):
+        missing = Entry(None, service.file, service.line, f"{service.path}.variants")
+        complaints.about(
+            service.fields.get("variants", missing),
+            "nothing",
+            allowed="it is required: a mapping from the id of each variant to what it is",
+        )
+
+
+def lacks_variants(service: Entry) -> bool:
+    """Whether a service has neither a variant nor another service whose replicas it uses."""
+    if not isinstance(service.value, Mapping):
+        return False
+    variants, host = service.fields.get("variants"), service.fields.get("shares_replicas_of")
+    return (variants is None or variants.value == ()) and (host is None or host.value is None)
 
 
 def _where(entry: Entry) -> str:

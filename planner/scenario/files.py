@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -63,14 +64,17 @@ def read_text(path: Path, *, label: str, complaints: Complaints, asked_by: Entry
     """
     refuse = partial(_refuse, complaints, label, asked_by)
     try:
-        size = path.stat().st_size
-        if path.is_dir():
-            refuse(found="a folder", allowed="a YAML file")
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            refuse(found="a folder" if stat.S_ISDIR(mode) else "no regular file", allowed="a YAML file")
             return None
-        if size > BYTES_LIMIT:
+        # Not what stat says but what comes: files of /proc claim to be empty, and a file may grow meanwhile.
+        with path.open("rb") as stream:
+            content = stream.read(BYTES_LIMIT + 1)
+        if len(content) > BYTES_LIMIT:
+            size = max(len(content), path.stat().st_size)
             refuse(found=f"{size / 1e6:.1f} MB", allowed=f"at most {BYTES_LIMIT / 1e6:.0f} MB")
             return None
-        content = path.read_bytes()
     except FileNotFoundError:
         refuse(found="no such file", near=path)
         return None
@@ -119,7 +123,8 @@ def _read(text: str, source: Source, reading: _Reading) -> Entry | None:
     if document is None:
         return None
     if not isinstance(document.value, dict):
-        reading.complaints.about(document, document.phrase(), allowed="a mapping with services and pools")
+        found = document.phrase() if len(source.chain) <= 1 else _kind(document)
+        reading.complaints.about(document, found, allowed="a mapping with services and pools")
         return None
     own = document.but({key: entry for key, entry in document.fields.items() if key != _INCLUDE})
     included = document.fields.get(_INCLUDE)
@@ -130,6 +135,11 @@ def _read(text: str, source: Source, reading: _Reading) -> Entry | None:
         below = _include(entry, source, reading)
         base = merge(base, below, SCENARIO) if below is not None else base
     return merge(base, own, SCENARIO)
+
+
+def _kind(document: Entry) -> str:
+    """What an included document is, without what it says: it may be a file that is nobody's business."""
+    return "a text" if document.name is not None else "a list" if document.items else "a single value"
 
 
 def _include(entry: Entry, source: Source, reading: _Reading) -> Entry | None:

@@ -12,6 +12,7 @@ from planner.catalog import Catalog, load_catalog
 from planner.errors import ConfigurationError, InternalError
 from planner.scenario.consistency import check_consistency
 from planner.scenario.files import Source, read_document, read_text
+from planner.scenario.occupancy import check_running_fits
 from planner.scenario.overrides import apply_overrides
 from planner.scenario.profiles import locate_profiles
 from planner.scenario.references import check_references, resolve_catalog_names
@@ -86,6 +87,8 @@ def _scenario(
     check_references(document, complaints)
     check_consistency(document, complaints)
     scenario = validate(_named(document, Path(source.label).stem), complaints)
+    if scenario is not None:
+        check_running_fits(scenario, document, complaints)
     if complaints.findings:
         raise ConfigurationError.from_findings(complaints.in_order())
     if scenario is None:

@@ -22,6 +22,7 @@ __all__ = ["DEPTH_LIMIT", "NODE_LIMIT", "read_yaml"]
 
 NODE_LIMIT: Final = 100_000
 DEPTH_LIMIT: Final = 50
+_TOKEN_SHOWN: Final = 32
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _TEXT_TAGS: Final = {"!", "tag:yaml.org,2002:str"}
@@ -131,7 +132,9 @@ class _Composer:
     def _alias(self, event: yaml.AliasEvent) -> Raw:
         target = self._anchors.get(event.anchor or "")
         if target is None:
-            raise _RefusedError(_line(event), f"alias *{event.anchor}", "an anchor that is complete above it")
+            raise _RefusedError(
+                _line(event), f"alias *{_short(event.anchor or '')}", "an anchor that is complete above it"
+            )
         self._check_depth(target.depth, _line(event))
         return target
 
@@ -154,10 +157,14 @@ class _Composer:
             )
 
 
+def _short(token: str) -> str:
+    return token if len(token) <= _TOKEN_SHOWN else f"{token[: _TOKEN_SHOWN - 3]}..."
+
+
 def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark is not None else 1
 
 
 def _tagged(event: yaml.NodeEvent) -> _RefusedError:
     tag = str(getattr(event, "tag", "")).replace("tag:yaml.org,2002:", "!!")
-    return _RefusedError(_line(event), f"tag {tag}", "no tags; a word in quotes is a text")
+    return _RefusedError(_line(event), f"tag {_short(tag)}", "no tags; a word in quotes is a text")

@@ -8,8 +8,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from models.scenario import Scenario
+from models.units import UnknownUnitError
 from planner.errors import nearest
-from planner.scenario.consistency import out_of_order
+from planner.scenario.consistency import lacks_variants, out_of_order
 from planner.scenario.shape import Many, Place, Shape
 from planner.scenario.shapes import SCENARIO
 from planner.scenario.tree import Complaints, Entry
@@ -70,10 +71,18 @@ def _follows_from_another(error: Error, entry: Entry, complaints: Complaints) ->
     """Whether what is wrong was said already, or is wrong only because something below it is."""
     if error["type"] == "too_short":
         return bool(entry.items)
-    if error["type"] == "value_error" and out_of_order(entry) is not None:
+    if error["type"] == "value_error" and (out_of_order(entry) is not None or _has_no_variant(error, entry)):
         return True
     # A value may fail in several ways (each branch of a union), a mapping may break several rules.
     return complaints.covers(entry) and not (error["type"] == "value_error" and entry.fields)
+
+
+def _has_no_variant(error: Error, entry: Entry) -> bool:
+    match error["loc"]:
+        case ("services", int()):
+            return lacks_variants(entry)
+        case _:
+            return False
 
 
 def _located(document: Entry, loc: Sequence[str | int]) -> tuple[Entry, Shape, Sequence[str | int]]:
@@ -105,7 +114,7 @@ def _said(error: Error, entry: Entry) -> tuple[str, str, str | None]:
     """What was found, what is allowed, and the nearest match."""
     kind, context = str(error["type"]), error.get("ctx", {})
     if kind == "value_error":
-        return _said_by_us(str(context.get("error", error["msg"])), entry)
+        return _said_by_us(context.get("error", error["msg"]), entry)
     if kind in _BOUNDS:
         key, phrase = _BOUNDS[kind]
         return entry.phrase(), f"{phrase} {_number(context[key])}", None
@@ -118,12 +127,20 @@ def _said(error: Error, entry: Entry) -> tuple[str, str, str | None]:
     return entry.phrase(), _PLAIN.get(kind, str(error["msg"])), None
 
 
-def _said_by_us(message: str, entry: Entry) -> tuple[str, str, str | None]:
+def _said_by_us(error: object, entry: Entry) -> tuple[str, str, str | None]:
     """A message of the models' own: ``found …; allowed: …``, a request ``give …``, or what is wrong."""
-    if message.startswith(("give ", "name ")):
+    message = str(error)
+    if message.startswith("give "):
         return ", ".join(entry.fields) or entry.phrase(), message, None
     found, _, allowed = message.partition("; allowed: ")
-    return found.removeprefix("found ").removesuffix(", a number is needed"), allowed, None
+    suggestion = _nearest_unit(error.unit, error.known) if isinstance(error, UnknownUnitError) else None
+    return found.removeprefix("found ").removesuffix(", a number is needed"), allowed, suggestion
+
+
+def _nearest_unit(unit: str, known: Sequence[str]) -> str | None:
+    """Units that begin alike go first: the first letter is the prefix that decides the size (``msec`` is no ``sec``)."""
+    alike = [one for one in known if one and one[0] == unit[0].lower()]
+    return nearest(unit, alike) or nearest(unit, known)
 
 
 def _number(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -58,10 +59,39 @@ def test_the_unbroken_file_is_good() -> None:
          ["s.yaml:5: services.chat.slo.ttft_s: found the same thing twice; allowed: once; 'ttft' on line 5 says it too"]),
         ("slo: {ttft: 3 s}", "slo: {ttft: 3 W}",
          ["s.yaml:5: services.chat.slo.ttft: found unit 'W' in '3 W'; "
-          "allowed: a plain number or one with us, µs, ms, s, sec, second, seconds, min"]),
+          "allowed: a plain number or one with us, µs, ms, s, sec, second, seconds, min and more"]),
         ("slo: {ttft: 3 s}", "slo: {ttft: soon}",
          ["s.yaml:5: services.chat.slo.ttft: found 'soon'; "
-          "allowed: a plain number or one with us, µs, ms, s, sec, second, seconds, min"]),
+          "allowed: a plain number or one with us, µs, ms, s, sec, second, seconds, min and more"]),
+        ("slo: {ttft: 3 s}", "slo: {ttft: 800 msec}",
+         ["s.yaml:5: services.chat.slo.ttft: found unit 'msec' in '800 msec'; "
+          "allowed: a plain number or one with us, µs, ms, s, sec, second, seconds, min and more; did you mean 'ms'?"]),
+        ("cost: 2 $/h", "cost: 2 $/hur",
+         ["s.yaml:7: services.chat.variants.small.cost: found unit '$/hur' in '2 $/hur'; allowed: a plain number or one with "
+          "$/h, $/hr, $/hour, usd/h, usd/hr, usd/hour, /h, /hr and more; did you mean '$/hour'?"]),
+        ("12 req/s", "1e300", ["s.yaml:4: services.chat.traffic.rate: found 1e300; allowed: at most 10000000"]),
+        ("12 req/s", "1e9 req/s", ["s.yaml:4: services.chat.traffic.rate: found '1e9 req/s'; allowed: at most 10000000"]),
+        ("cost: 2 $/h", "cost: 2e9 $/h",
+         ["s.yaml:7: services.chat.variants.small.cost: found '2e9 $/h'; allowed: at most 1000000000"]),
+        ("cost: 2 $/h", "capacity: {rated: 1e-7}",
+         ["s.yaml:7: services.chat.variants.small.capacity.rated: found 1e-7; allowed: at least 1e-06"]),
+        ("cost: 2 $/h", "capacity: {rated: 1e9}",
+         ["s.yaml:7: services.chat.variants.small.capacity.rated: found 1e9; allowed: at most 10000000"]),
+        ("cost: 2 $/h", "capacity: {rated: 5, surge: 240 req/min}",
+         ["s.yaml:7: services.chat.variants.small.capacity: found rated 5 req/s above surge 4 req/s; "
+          "allowed: a surge of at least the rated rate"]),
+        ("slo: {ttft: 3 s}\n    variants:\n      small: {accelerator: H100, cost: 2 $/h}", "slo: {ttft: 3 s}",
+         ["s.yaml:2: services.chat.variants: found nothing; "
+          "allowed: it is required: a mapping from the id of each variant to what it is"]),
+        ("  nightly:\n", "  empty:\n  nightly:\n",
+         ["s.yaml:8: services.empty.variants: found nothing; "
+          "allowed: it is required: a mapping from the id of each variant to what it is",
+          "s.yaml:8: services.empty.llm: found nothing; "
+          "allowed: it is required: LLM that is served, by name or alias of the catalog",
+          "s.yaml:8: services.empty.traffic: found nothing; allowed: it is required: traffic by request shape"]),
+        ("pools:\n", "current: {chat/small@h100: 9}\npools:\n",
+         ["s.yaml:13: current.chat/small@h100: found replicas that hold 9 GPUs in pool h100; "
+          "allowed: at most 8, which its nodes have beside what foreign pods use"]),
         ("slo: {ttft: 3 s}", "slo: {ttft: .nan}", ["s.yaml:5: services.chat.slo.ttft: found .nan; allowed: a finite number"]),
         ("slo: {ttft: 3 s}", "slo: {ttft: -.inf}", ["s.yaml:5: services.chat.slo.ttft: found -.inf; allowed: a finite number"]),
         ("slo: {ttft: 3 s}", "slo: {ttft: 1e999}", ["s.yaml:5: services.chat.slo.ttft: found 1e999; allowed: a finite number"]),
@@ -103,8 +133,9 @@ def test_the_unbroken_file_is_good() -> None:
         ("kind: batch", "kind: batch\n    shares_replicas_of: nightly",
          ["s.yaml:11: services.nightly.shares_replicas_of: found 'nightly', which is not online; "
           "allowed: an online service of the same LLM"]),
-        ("12 req/s, input: 4096", "12 req/s", ["s.yaml:4: services.chat.traffic.input: found nothing; allowed: it is required"]),
-        ("    llm: Llama-3.1-8B\n", "", ["s.yaml:2: services.chat.llm: found nothing; allowed: it is required"]),
+        ("12 req/s, input: 4096", "12 req/s", ["s.yaml:4: services.chat.traffic.input: found nothing; allowed: it is required: input length (prompt), tokens"]),
+        ("    llm: Llama-3.1-8B\n", "", ["s.yaml:2: services.chat.llm: found nothing; "
+          "allowed: it is required: LLM that is served, by name or alias of the catalog"]),
         ("cost: 2 $/h", "cost: 2",
          ["s.yaml:7: services.chat.variants.small.cost: found 2 without a unit; "
           "allowed: 2 $/h, or {relative: 2}; did you mean '2 $/h'?"]),
@@ -135,7 +166,7 @@ def test_the_unbroken_file_is_good() -> None:
         ("pools:\n", "limits: {power: {row: 3 kW, col: {cap: 2 kW}}}\npools:\n",
          ["s.yaml:13: limits.power.row: found unknown key 'row'; allowed: id, cap, pools",
           "s.yaml:13: limits.power.col: found unknown key 'col'; allowed: id, cap, pools",
-          "s.yaml:13: limits.power.cap: found nothing; allowed: it is required"]),
+          "s.yaml:13: limits.power.cap: found nothing; allowed: it is required: largest power drawn at once, W"]),
         ("pools:\n", "limits: {power: {row: {cap: 3 kW}}}\npools:\n",
          ["s.yaml:13: limits.power.row: found unknown power domain of a pool 'row'; "
           "allowed: there is no power domain of a pool"]),
@@ -163,7 +194,8 @@ def test_the_unbroken_file_is_good() -> None:
         ("pools:\n", "objective: [cost, costs]\npools:\n",
          ["s.yaml:13: objective[1]: found 'costs'; allowed: unserved, cost, power, changes; did you mean 'cost'?"]),
         ("pools:\n", "objective: [cost, cost]\npools:\n",
-         ["s.yaml:13: objective: found levels; allowed: name at least one level, and each at most once"]),
+         ["s.yaml:13: objective: found 'cost' twice; allowed: each level once"]),
+        ("pools:\n", "objective: []\npools:\n", ["s.yaml:13: objective: found no level; allowed: at least one"]),
         ("pools:\n", "profiles: [a/../nowhere.csv, 3]\npools:\n",
          ["s.yaml:13: profiles[0]: found 'a/../nowhere.csv': no such file",
           "s.yaml:13: profiles[1]: found 3; allowed: a text; what YAML reads as something else needs quotes"]),
@@ -185,6 +217,42 @@ def test_the_unbroken_file_is_good() -> None:
 )  # fmt: skip
 def test_a_broken_file_says_where_what_and_what_else(old: str, new: str, found: list[str]) -> None:
     assert said(changed(old, new)) == found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "refused"),
+    [
+        ("{gpus: 8, foreign: 3}", 5, False),
+        ("{gpus: 8, foreign: 3}", 6, True),
+        ("{gpus: 8, count: 2}", 16, False),
+        ("{gpus: 8, count: 2}", 17, True),
+        ("{a: {gpus: 8}, b: {gpus: 8, cordoned: true}}", 17, False),
+        ("{a: {gpus: 8}, b: {gpus: 8, ready: false}}", 17, False),
+        ("{a: {gpus: 8}, b: {gpus: 8, tainted: true}}", 17, False),
+    ],
+)
+def test_what_runs_fits_into_a_pool_that_is_whole(nodes: str, replicas: int, *, refused: bool) -> None:
+    text = changed("  h100: {accelerator: H100, nodes: 8}", f"  h100: {{accelerator: H100, nodes: {nodes}}}")
+    text += f"current: {{chat/small@h100: {replicas}}}\n"
+    if refused:
+        (finding,) = findings(text)
+        assert finding.found == f"replicas that hold {replicas} GPUs in pool h100"
+    else:
+        assert parse_scenario(text).fleet.running[0].replicas == replicas
+    assert len(parse_scenario(f"mode: unconstrained\n{text}").services) == 2
+
+
+def test_all_variants_in_a_pool_count_together() -> None:
+    text = changed(
+        "small: {accelerator: H100,", "large: {accelerator: H100, tp: 4}\n      small: {accelerator: H100,"
+    )
+    text += "current: {chat/small@h100: 3, chat/large@h100: {replicas: 1, pending: 9}}\n"
+    assert len(parse_scenario(text).services) == 2
+    (finding,) = findings(text.replace("small@h100: 3", "small@h100: 5"))
+    assert (finding.path, finding.found) == (
+        "current.chat/large@h100",
+        "replicas that hold 9 GPUs in pool h100",
+    )
 
 
 @pytest.mark.parametrize(
@@ -265,6 +333,15 @@ def test_a_file_that_is_no_text_is_refused(
         load_scenario(path)
     (finding,) = caught.value.findings
     assert (finding.file, finding.line, finding.found) == (str(path), line, found)
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(ConfigurationError) as caught:
+            load_scenario(path)
+        assert [finding.found for finding in caught.value.findings] == ["no regular file"]
 
 
 def test_a_folder_and_a_missing_file_are_said_plainly(tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ def test_a_problem_in_an_included_file_names_that_file(tmp_path: Path) -> None:
         ("../other.yaml", "'../other.yaml', outside of the scenario's folder"),
         ("bse.yaml", "'bse.yaml': no such file"),
         (".", "'.': a folder"),
+        ("/dev/zero", "'/dev/zero': no regular file"),
         ("3", "3"),
         ("top.yaml", "a circle: top.yaml -> top.yaml"),
     ],
@@ -124,3 +125,23 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "here/link.yaml").symlink_to(outside)
     path = write(tmp_path / "here", top=f"include: link.yaml\n{BASE}")
     assert findings(path) == [("top.yaml", 1, "include", "'link.yaml', outside of the scenario's folder")]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("root:x:0:0:root:/root:/bin/bash", "a text"),
+        ("- hunter2\n- s3cret", "a list"),
+        ("31337", "a single value"),
+        (f"a: *{'s3cret' * 20}", f"alias *{'s3cret' * 4}s3cre..."),
+        (f"a: !{'s3cret' * 20} 1", f"tag !{'s3cret' * 4}s3cr..."),
+    ],
+)
+def test_what_is_included_and_no_scenario_is_not_quoted(tmp_path: Path, content: str, found: str) -> None:
+    path = write(tmp_path, top=f"include: base.yaml\n{BASE}", base=content)
+    assert findings(path) == [("base.yaml", 1, "", found)]
+
+
+def test_an_included_file_is_no_larger_than_a_scenario(tmp_path: Path) -> None:
+    path = write(tmp_path, top=f"include: base.yaml\n{BASE}", base=f"# {'x' * 10_000_000}\n")
+    assert findings(path) == [("top.yaml", 1, "include", "'base.yaml': 10.0 MB")]

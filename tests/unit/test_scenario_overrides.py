@@ -102,7 +102,7 @@ objective: [unserved, cost]
         ("pools.h100.price=2 $/h", "pools/0/offering", {"market": "spot", "usd_per_h": 2.0}),
         ("limits.power.cap=50 kW", "limits/power/0/cap_w", 50000.0),
         ("current.chat/a@h100.pending=2", "fleet/running/0/pending", 2),
-        ("current.chat/a@h100=+2", "fleet/running/0/replicas", 3),
+        ("current.chat/a@h100=+-1", "fleet/running/0/replicas", 0),
         ("objective.horizon=2 h", "objective/horizon_h", 2.0),
     ],
 )  # fmt: skip
