@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from models.explanation import Difference, Explanation
 from models.ids import Name, ServiceId
-from models.problem import Problem
+from models.problem import PATHS, Demand, Problem
 from models.report import Comparison, Report, Violation
 from models.scenario import Scenario
-from models.solution import Solution, Status
+from models.solution import Proof, Solution, Status
+from models.variant import Role
 from planner.clock import Clock, SystemClock
 from planner.errors import InternalError
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEURISTICS",
+    "NOT_RUN",
     "NOW",
     "closer",
     "differences",
@@ -32,6 +34,7 @@ __all__ = [
     "plan_problem",
     "plan_scenario",
     "rerating",
+    "services_without_candidates",
     "sized",
     "solve_with",
     "unkept_promises",
@@ -43,8 +46,20 @@ HEURISTICS: Final = ("greedy", "cost-aware", "fair-share", "rescale")
 NOW: Final = "now"
 """Name of the comparison that is the fleet as it runs."""
 
+NOT_RUN: Final = "not run: no time left"
+"""Note of a baseline that was left out."""
+
 _ANSWER: Final = 0.8
 """Share of the time that the answer may take; the rest is for what an infeasible problem needs beside it."""
+
+_BESIDE: Final = 0.5
+"""Share of the time left that the baselines may take; the rest is for the explanation and the way to the plan."""
+
+_BESIDE_LEAST: Final = 0.05
+"""Share of the time limit that they have in any case: most are over in a moment."""
+
+_CLOSER_LEAST: Final = 0.1
+"""Share of the time limit that a closer look has in any case."""
 
 _PROMISES: Final = ("ttft_s", "itl_s", "e2e_s")
 
@@ -70,20 +85,21 @@ def plan_scenario(
     Args:
         scenario: what the user states.
         solver: name of a solver.
-        options: time limit, gap, threads; None: the defaults. The time limit is for all that is solved: the answer
-            (at most 80 % of it), and where that is infeasible the best plan under scarcity and the explanation.
+        options: time limit, gap, threads; None: the defaults. The time limit is for all of it: sizing, the answer (at
+            most 80 % of what is left then), where that is infeasible the best plan under scarcity, baselines and the
+            explanation. Baselines that no time is left for stand there without a plan, with the note :data:`NOT_RUN`.
         progress: told what the solver finds on its way.
         clock: measures the phases.
         allow_unserved: demand is an objective for every service, not a promise.
 
     Raises:
         ConfigurationError: the scenario cannot be sized, or there is no such solver.
-        InternalError: a plan of ours fails the referee.
+        InternalError: a plan of ours fails the referee, or a baseline does what was found to be impossible.
     """
-    watch = _Watch(clock or SystemClock())
-    with watch.phase("size"):
+    run = _run(options, progress, _Watch(clock or SystemClock()))
+    with run.watch.phase("size"):
         problem = sized(scenario, allow_unserved=allow_unserved)
-    return _report(problem, solver, _run(options, progress, watch), rerate=rerating(scenario, problem))
+    return _report(problem, solver, run, rerate=rerating(scenario, problem))
 
 
 def plan_problem(
@@ -112,7 +128,7 @@ def closer(
         report: of the plan.
         scenario: what it was made from; None: latency promises are not touched, since nothing can be sized again.
         worth: whether to find what a little more of each limit is worth.
-        time_limit_s: for the solves that this needs.
+        time_limit_s: for the report and the solves that this needs: what the report took is not left, but for a tenth.
         clock: measures that time.
     """
     from planner.optimization import look_closer
@@ -122,7 +138,7 @@ def closer(
     found = look_closer(
         problem,
         shown.solution,
-        time_limit_s=time_limit_s,
+        time_limit_s=max(time_limit_s * _CLOSER_LEAST, time_limit_s - sum(report.seconds.values())),
         clock=clock,
         rerate=None if scenario is None else rerating(scenario, problem),
         worth=worth,
@@ -220,6 +236,33 @@ def unkept_promises(report: Report) -> tuple[Violation, ...]:
     return tuple(violation for violation in broken if violation.family == "demand")
 
 
+def services_without_candidates(problem: Problem) -> dict[ServiceId, tuple[Role, ...]]:
+    """Services that nothing can serve, each with the roles that it lacks; where one of a pair is there, the other.
+
+    What runs and is rated by nothing serves nobody. A service that borrows replicas needs none of its own.
+    """
+    return {
+        demand.service: min(
+            (_lacking(problem, demand, roles) for roles in sorted(PATHS.values(), key=len, reverse=True)),
+            key=len,
+        )
+        for demand in problem.demands
+        if demand.arrival_rps > 0
+        and demand.shares_replicas_of is None
+        and all(_lacking(problem, demand, roles) for roles in PATHS.values())
+    }
+
+
+def _lacking(problem: Problem, demand: Demand, roles: tuple[Role, ...]) -> tuple[Role, ...]:
+    """Those of the roles that no candidate of a service fills."""
+    there = {
+        candidate.role
+        for candidate in problem.candidates_of[demand.service]
+        if not candidate.unrated and candidate.max_replicas != 0
+    }
+    return tuple(role for role in roles if role not in there)
+
+
 def solve_with(
     problem: Problem,
     *,
@@ -293,6 +336,32 @@ class _Run:
             _trust(solver, [violation.text for violation in comparison.assessment.violations])
         return comparison
 
+    def beside(self, problem: Problem, solver: str) -> tuple[Comparison, ...]:
+        """Every heuristic that is installed and was not asked for itself, and the fleet as it runs.
+
+        They promise nothing: what they leave unserved is a figure of theirs, and rules that they break are real
+        limits. They run in order; when the next one would end too late, going by the slowest so far, it and those
+        after it are left out.
+        """
+        from planner.optimization import SOLVERS, solve
+
+        judged, clock = problem.but(allow_unserved=True), self.watch.clock
+        names = [name for name in HEURISTICS if name in SOLVERS.names() and name != solver]
+        least_s = self.options.time_limit_s * _BESIDE_LEAST
+        now_s = clock.monotonic_s()
+        end_s = now_s + max(least_s, self.seconds_left() * _BESIDE)
+        # To judge a baseline takes as long as to judge the answer.
+        slowest_s = self.watch.seconds["check"]
+        found: list[Comparison] = []
+        for name in names:
+            if now_s + slowest_s > end_s:
+                break
+            found.append(judge(judged, name, solve(problem, solver=name, options=self.options).solution))
+            start_s, now_s = now_s, clock.monotonic_s()
+            slowest_s = max(slowest_s, now_s - start_s)
+        left_out = (_not_run(problem, name) for name in names[len(found) :])
+        return (*found, *left_out, judge(judged, NOW, _now(problem)))
+
 
 def _report(problem: Problem, solver: str, run: _Run, *, rerate: Rerate | None = None) -> Report:
     answer = run.answer(problem, solver, part=_ANSWER)
@@ -302,7 +371,9 @@ def _report(problem: Problem, solver: str, run: _Run, *, rerate: Rerate | None =
     again = infeasible and solver not in HEURISTICS
     best_effort = run.answer(scarce, solver, part=_BEST_EFFORT) if again else None
     with run.watch.phase("explain"):
-        beside = _beside(scarce if infeasible else problem, solver, run.options)
+        beside = run.beside(scarce if infeasible else problem, solver)
+        if again:
+            _refuse_contradictions(problem, answer, beside)
         explanation = _explained(problem, answer, run.seconds_left(), rerate=rerate)
         if best_effort is not None and best_effort.assessment is not None:
             # What would serve all is told already.
@@ -318,20 +389,39 @@ def _report(problem: Problem, solver: str, run: _Run, *, rerate: Rerate | None =
     )
 
 
-def _beside(problem: Problem, solver: str, options: SolveOptions) -> tuple[Comparison, ...]:
-    """Every heuristic that is installed and was not asked for itself, and the fleet as it runs.
-
-    They promise nothing: what they leave unserved is a figure of theirs, and rules that they break are real limits.
-    """
-    from planner.optimization import SOLVERS, solve
+def _now(problem: Problem) -> Solution:
+    """The fleet as it runs."""
     from planner.referee import WHILE_NOTHING_FAILS, state_of
 
-    names = [name for name in HEURISTICS if name in SOLVERS.names() and name != solver]
-    found = [solve(problem, solver=name, options=options).solution for name in names]
-    now = state_of(problem, families=WHILE_NOTHING_FAILS)
-    judged = problem.but(allow_unserved=True)
-    named = zip((*names, NOW), (*found, now), strict=True)
-    return tuple(judge(judged, name, solution) for name, solution in named)
+    return state_of(problem, families=WHILE_NOTHING_FAILS)
+
+
+def _not_run(problem: Problem, name: str) -> Comparison:
+    """A baseline that there was no time for."""
+    proof = Proof(solver=name, notes=(NOT_RUN,))
+    solution = Solution(status=Status.TIMED_OUT, proof=proof, derived_from=problem.fingerprint)
+    return Comparison(name=name, solution=solution)
+
+
+def _refuse_contradictions(problem: Problem, answer: Comparison, beside: Iterable[Comparison]) -> None:
+    """No plan may keep every promise where none was found to."""
+    from planner.referee import check
+
+    for each in beside:
+        if _may_keep_all(problem, each) and not check(problem, each.solution):
+            raise InternalError(
+                f"solver {answer.name!r} found that no plan keeps every promise, and the plan of {each.name!r} does"
+            )
+
+
+def _may_keep_all(problem: Problem, each: Comparison) -> bool:
+    """Whether the figures of a plan speak of no promise that is not kept."""
+    figures = each.assessment
+    return (
+        figures is not None
+        and not figures.violations
+        and all(problem.demand[one.service].best_effort for one in figures.services if one.unserved_share > 0)
+    )
 
 
 def _explained(

@@ -36,6 +36,9 @@ _ROLLOUT_LEAST: Final = 0.05
 _ALTERNATIVE: Final = 0.05
 """Share of the time limit that solving for fewer changes may take."""
 
+_JUDGED: Final = 4
+"""So often a plan is judged while another one near by is looked for."""
+
 _TOO_SHORT_S: Final = 0.05
 """No solver is started for less."""
 
@@ -124,17 +127,24 @@ class _Run:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + self.clock.monotonic_s() - start_s
 
+    @property
+    def left_s(self) -> float:
+        """What is left of the time limit; negative where it is over."""
+        return self.options.time_limit_s - sum(self.seconds.values())
+
     def seconds_for(self, part: float) -> float:
         """This part of the time limit, or what is left of it."""
-        left = self.options.time_limit_s - sum(self.seconds.values())
-        return min(left, self.options.time_limit_s * part)
+        return min(self.left_s, self.options.time_limit_s * part)
 
     def rolled_out(self, solution: Solution) -> Plan | None:
         """The waves to a solution; None: there was no time."""
         from planner.rollout import roll_out
 
-        least_s = self.options.time_limit_s * _ROLLOUT_LEAST
-        end_s = self.clock.monotonic_s() + max(least_s, self.seconds_for(_ROLLOUT))
+        seconds = max(self.options.time_limit_s * _ROLLOUT_LEAST, self.seconds_for(_ROLLOUT))
+        # Waves are judged as the plan was, and more than once.
+        if self.seconds.get("check", 0.0) > seconds:
+            return None
+        end_s = self.clock.monotonic_s() + seconds
 
         def tick() -> None:
             if self.clock.monotonic_s() > end_s:
@@ -151,7 +161,7 @@ class _Run:
 
         if shown.assessment is None or not shown.assessment.changes:
             return FewestMoves(within=within, proven=True), None
-        seconds = self.seconds_for(_ALTERNATIVE)
+        seconds = min(self.seconds_for(_ALTERNATIVE), self.left_s - _JUDGED * self.seconds.get("check", 0.0))
         if seconds < _TOO_SHORT_S:
             return None, None
         options = replace(self.options, time_limit_s=seconds)

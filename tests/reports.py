@@ -31,6 +31,7 @@ from models.report import (
     Violation,
 )
 from models.solution import Level, Proof, Solution, Status
+from planner.planning import NOT_RUN
 from tests.builders import a_candidate, a_demand, a_pool, a_problem, a_solution, fully_served
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "a_hopeless_report",
     "a_large_report",
     "a_relative_report",
+    "a_report_without_candidates",
     "a_timed_out_report",
     "an_assessment",
     "an_infeasible_report",
@@ -251,6 +253,39 @@ def a_hopeless_report() -> Report:
     best = Comparison(name="cp-sat", solution=nothing)
     return report.but(
         best_effort=best, explanation=explanation, rollout=None, fewest_moves=None, seconds=SECONDS
+    )
+
+
+def a_report_without_candidates() -> Report:
+    """Chat has a variant for decode alone, summaries have none at all; a baseline was left out."""
+    report = an_infeasible_report()
+    decode = report.problem.candidates[0].but(role="decode")
+    reasons = [
+        ("chat", "prefill-t4", "eu-west", Reason.NO_POOL_WITH_ACCELERATOR, {"accelerator": "T4"}),
+        *(("chat", f"prefill-l4-{size}", "us-east", Reason.NO_MEASUREMENT, {}) for size in (1, 2, 4)),
+        ("chat", "prefill-l4-4", "us-west", Reason.NO_MEASUREMENT, {}),
+        ("summaries", "small", "us-east", Reason.UNKNOWN_PRICE, {"accelerator": "L4"}),
+    ]
+    rejected = tuple(
+        Rejection.model_validate(
+            {"service": service, "variant": variant, "pool": pool, "reason": reason, "facts": facts}
+        )
+        for service, variant, pool, reason, facts in reasons
+    )
+    problem = report.problem.but(candidates=(decode,), rejected=rejected)
+    nothing = report.answer.but(solution=report.answer.solution.but(derived_from=problem.fingerprint))
+    late = Solution(
+        status=Status.TIMED_OUT,
+        proof=Proof(solver="rescale", notes=(NOT_RUN,)),
+        derived_from=problem.fingerprint,
+    )
+    return Report(
+        problem=problem,
+        answer=nothing,
+        best_effort=nothing,
+        beside=(Comparison(name="rescale", solution=late),),
+        explanation=Explanation(rejected=rejected, conflict=Conflict(families=("demand",))),
+        seconds=SECONDS,
     )
 
 

@@ -12,7 +12,7 @@ from models.report import Assessment, CandidateFigures, Comparison, Report, Serv
 from models.scenario import ObjectiveLevel
 from models.solution import Level, Solution
 from models.value import Value
-from planner.planning import unkept_promises
+from planner.planning import services_without_candidates, unkept_promises
 
 __all__ = ["as_json", "explanation_object", "report_object", "violation_object"]
 
@@ -34,6 +34,10 @@ def report_object(report: Report) -> Object:
     unkept = dict.fromkeys(violation.key[0] for violation in unkept_promises(report))
     return document | {
         "unkept_promises": [*unkept],
+        "services_without_candidates": [
+            {"service": service, "missing_roles": [str(role) for role in missing]}
+            for service, missing in services_without_candidates(report.problem).items()
+        ],
         "beside": {each.name: _beside(report.problem, each) for each in report.beside},
         "rollout": None if report.rollout is None else _plain(report.rollout),
         "fewest_moves": _fewest_moves(report),
@@ -85,6 +89,7 @@ def _answer(problem: Problem, comparison: Comparison) -> Object:
 def _beside(problem: Problem, comparison: Comparison) -> Object:
     return {
         "status": str(comparison.solution.status),
+        "notes": list(comparison.solution.proof.notes),
         "objective": _objective(problem, comparison.assessment),
         "violations": _violations(comparison.assessment),
         "derived_from": comparison.solution.derived_from,

@@ -147,6 +147,7 @@ class Judge:
             for pool, inside, _ in self._unplaced(room, nodes, plain):
                 self._misplaced.setdefault(pool, []).append(inside)
             for group in self.groups:
+                self.tick()
                 served = group.at(serving, self.names)
                 for row in served.rows:
                     self._level(row)
@@ -182,6 +183,7 @@ class Judge:
     ) -> Iterator[tuple[PoolId, dict[CandidateId, int], Unplaced]]:
         counts, added = self.task.counts(held), self.task.nodes_added(nodes)
         for pool, problem in pools.items():
+            self.tick()
             inside = {c.id: counts[c.id] for c in problem.candidates if c.id in counts}
             packed = pack(problem, inside, added)
             if isinstance(packed, Unplaced):

@@ -15,6 +15,7 @@ from planner.wording.choices import (
     worthless_sentence,
 )
 from planner.wording.fronts import axis_figure, axis_name, front_sentence
+from planner.wording.hopeless import hopeless_sentence, refusal_sentences, rejection_sentence
 from planner.wording.limits import (
     ROWS_SHOWN,
     binding_sentence,
@@ -66,6 +67,7 @@ __all__ = [
     "gain_phrase",
     "gpu_label",
     "headline",
+    "hopeless_sentence",
     "is_worth_nothing",
     "latency_promises",
     "level_figures",
@@ -82,6 +84,8 @@ __all__ = [
     "quantity",
     "quantity_up",
     "reason_sentence",
+    "refusal_sentences",
+    "rejection_sentence",
     "relaxation_sentence",
     "rollout_sentence",
     "runner_up_sentence",

@@ -17,6 +17,7 @@ from tests.reports import (
     a_heuristic_report,
     a_hopeless_report,
     a_relative_report,
+    a_report_without_candidates,
     a_timed_out_report,
     an_infeasible_report,
     an_optimal_report,
@@ -24,7 +25,7 @@ from tests.reports import (
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "json.md"
 REPORTS: Final = (
-    a_closer_report, a_hopeless_report,
+    a_closer_report, a_hopeless_report, a_report_without_candidates,
     an_optimal_report, an_infeasible_report, a_timed_out_report, a_heuristic_report, a_relative_report,
 )  # fmt: skip
 CONTRACT: Final = {
@@ -60,7 +61,9 @@ def key_of(path: str) -> str:
     if path.startswith("best_effort."):
         return key_of(path.removeprefix("best_effort."))
     return re.sub(
-        r"^beside\.[^.]+\.(status|objective|violations\[\]|derived_from)(\..*)?$", r"beside.*.\1", path
+        r"^beside\.[^.]+\.(status|notes\[\]|objective|violations\[\]|derived_from)(\..*)?$",
+        r"beside.*.\1",
+        path,
     )
 
 
@@ -94,7 +97,7 @@ def test_the_best_effort_has_the_shape_of_the_answer() -> None:
     infeasible, optimal = report_object(an_infeasible_report()), report_object(an_optimal_report())
     best_effort = infeasible["best_effort"]
     once = {
-        "schema", "problem", "unkept_promises", "beside", "rollout", "fewest_moves", "explanation", "seconds",
+        "schema", "problem", "unkept_promises", "services_without_candidates", "beside", "rollout", "fewest_moves", "explanation", "seconds",
     }  # fmt: skip
     assert set(best_effort) == set(optimal) - once
     assert set(best_effort["objective"]) == set(optimal["objective"])

@@ -15,7 +15,14 @@ from models.solution import Proof, Solution, Status
 from planner.clock import FakeClock
 from planner.errors import InternalError
 from planner.optimization.protocol import SolveOptions, SolveResult, silent
-from planner.planning import HEURISTICS, plan_problem, solve_with, unkept_promises
+from planner.planning import (
+    HEURISTICS,
+    NOT_RUN,
+    plan_problem,
+    services_without_candidates,
+    solve_with,
+    unkept_promises,
+)
 from tests.builders import a_candidate, a_demand, a_problem, a_solution, fully_served
 
 Answer = Callable[[Problem], Solution]
@@ -209,3 +216,61 @@ def test_seconds_by_phase(solvers: Solvers) -> None:
     seconds = plan_problem(a_problem(), clock=solvers.clock).seconds
     # Two answers at 1 s and 2 s each; the baseline took 3 s of the fake clock.
     assert seconds == {"size": 0.0, "formulate": 2.0, "solve": 4.0, "check": 0.0, "explain": 3.0}
+
+
+def test_baselines_run_in_order_until_the_next_would_end_too_late(solvers: Solvers) -> None:
+    solvers.answers = {name: so_many(10) for name in ("auto", *HEURISTICS)}
+    beside = plan_problem(a_problem(), options=SolveOptions(time_limit_s=18.0), clock=solvers.clock).beside
+    # The answer takes 3 s; of the 15 that are left baselines may take 7.5, and each takes 3.
+    assert [each.name for each in beside] == [*HEURISTICS, "now"]
+    assert [each.solution.proof.notes for each in beside] == [(), (), (NOT_RUN,), (NOT_RUN,), ()]
+    assert [each.assessment is None for each in beside] == [False, False, True, True, False]
+    assert {each.solution.status for each in beside[2:4]} == {Status.TIMED_OUT}
+
+
+@pytest.mark.parametrize("name", ["greedy", "now"])
+def test_no_plan_and_a_plan_that_keeps_every_promise_are_a_fault_of_ours(solvers: Solvers, name: str) -> None:
+    greedy = so_many(10) if name == "greedy" else so_many(8, 0.8)
+    solvers.answers = {"auto": infeasible_unless_scarce, "greedy": greedy}
+    problem = a_problem(candidates=[a_candidate(current=10 if name == "now" else 0)])
+    with pytest.raises(InternalError, match=f"'auto' found that no plan .* '{name}' does"):
+        plan_problem(problem, clock=solvers.clock)
+
+
+def test_a_baseline_that_serves_all_and_survives_no_loss_contradicts_nobody(solvers: Solvers) -> None:
+    def none_survives(problem: Problem) -> Solution:
+        return (so_many(0, 0.0) if problem.allow_unserved else nothing(Status.INFEASIBLE))(problem)
+
+    solvers.answers = {"auto": none_survives, "greedy": so_many(10)}
+    demand = a_demand(survive={"share": 1.0, "failure_domains": ("east",)})
+    report = plan_problem(a_problem([demand]), clock=solvers.clock)
+    assert report.answer.solution.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize(
+    ("candidates", "missing"),
+    [
+        ([], ("both",)),
+        ([{}], None),
+        ([{"unrated": True}], ("both",)),
+        ([{"max_replicas": 0}], ("both",)),
+        ([{"role": "decode"}], ("prefill",)),
+        ([{"role": "decode"}, {"role": "prefill", "variant": "other"}], None),
+    ],
+    ids=["none", "one", "nobody-rates-it", "none-allowed", "half-a-pair", "a-pair"],
+)
+def test_services_that_nothing_can_serve(
+    candidates: list[dict[str, Any]], missing: tuple[str, ...] | None
+) -> None:
+    problem = a_problem(candidates=[a_candidate(**fields) for fields in candidates])
+    found = services_without_candidates(problem)
+    assert found == ({} if missing is None else {"chat": missing})
+
+
+def test_who_asks_for_nothing_or_borrows_lacks_nothing() -> None:
+    demands = (
+        a_demand("idle", 0.0),
+        a_demand("guest", kind="batch", shares_replicas_of="chat"),
+        a_demand("chat"),
+    )
+    assert services_without_candidates(a_problem(demands)) == {}

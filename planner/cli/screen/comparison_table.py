@@ -11,6 +11,7 @@ from models.problem import CostUnit, Problem
 from models.report import Assessment, Comparison
 from models.solution import Status
 from planner.cli.screen.layout import Column, table
+from planner.planning import NOT_RUN
 from planner.wording import money, number, percent
 
 __all__ = ["answer_name", "comparison_table"]
@@ -41,7 +42,8 @@ def answer_name(comparison: Comparison, *, heuristic: bool, scarce: bool) -> str
 def _figures(comparison: Comparison, style: str) -> list[Text]:
     assessment = comparison.assessment
     if assessment is None:
-        return [Text("no plan", style="dim"), *[Text("–", style="dim")] * 5]
+        said = "not run" if NOT_RUN in comparison.solution.proof.notes else "no plan"
+        return [Text(said, style="dim"), *[Text("–", style="dim")] * 5]
     bad = "red" if assessment.unserved_rps > 0 else style
     broken = len(assessment.violations)
     return [

@@ -23,7 +23,7 @@ from planner.wording import (
     money,
     number,
     quantity,
-    reason_sentence,
+    rejection_sentence,
     relaxation_sentence,
     runner_up_sentence,
     worth_phrase,
@@ -126,9 +126,4 @@ def _show_rejected(console: Console, rejected: tuple[Rejection, ...]) -> None:
     ordered = sorted(rejected, key=lambda each: each.service)
     for service, group in groupby(ordered, key=lambda each: each.service):
         console.print(Text(service, style="bold"))
-        bullets(console, [_sentence(rejection) for rejection in group])
-
-
-def _sentence(rejection: Rejection) -> str:
-    pool = "" if rejection.pool is None else f" @ {rejection.pool}"
-    return f"{rejection.variant}{pool}: {reason_sentence(rejection.reason, rejection.facts)}"
+        bullets(console, [rejection_sentence(rejection) for rejection in group])

@@ -14,16 +14,18 @@ from planner.cli.screen.explanation import show_differences
 from planner.cli.screen.layout import Column, bullets, panel, section, table
 from planner.cli.screen.plan_table import PlanView, plan_table
 from planner.cli.screen.way import show_way
-from planner.planning import HEURISTICS, unkept_promises
+from planner.planning import HEURISTICS, NOT_RUN, services_without_candidates, unkept_promises
 from planner.wording import (
     binding_sentence,
     conflict_rows,
     conflict_sentence,
     headline,
+    hopeless_sentence,
     level_rows,
     percent,
     promise_sentence,
     quantity,
+    refusal_sentences,
     relaxation_sentence,
     seconds_sentence,
 )
@@ -65,6 +67,7 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     console.print(Text(seconds_sentence(report.seconds), style="dim"))
     if report.answer.solution.status is Status.INFEASIBLE or report.explanation.conflict is not None:
         _show_conflict(console, report)
+    _show_hopeless(console, report, every_service=every_service)
     shown = report.best_effort or report.answer
     if report.best_effort is not None:
         section(console, "The best plan if demand may stay unserved", style="bold yellow")
@@ -113,6 +116,21 @@ def _show_conflict(console: Console, report: Report) -> None:
         panel(console, "Any one of these makes every promise hold", sentences, style="yellow")
 
 
+def _show_hopeless(console: Console, report: Report, *, every_service: bool) -> None:
+    """Services that nothing can serve, and the first reasons why."""
+    hopeless = services_without_candidates(report.problem)
+    shown = [*hopeless][: None if every_service else SHOWN_SERVICES]
+    for service in shown:
+        section(console, hopeless_sentence(service, hopeless[service]), style="bold red")
+        bullets(console, refusal_sentences(report.problem, service))
+    if len(hopeless) > len(shown):
+        console.print(
+            Text(f"... and {len(hopeless) - len(shown)} more services; --all shows them", style="dim")
+        )
+    if hopeless:
+        console.print(Text("fleetplan explain FILE says why each variant is out", style="dim"))
+
+
 def _show_plan(console: Console, view: PlanView, *, every_service: bool) -> None:
     most = None if every_service else SHOWN_SERVICES
     console.print()
@@ -138,6 +156,9 @@ def _show_beside(console: Console, report: Report, shown: Comparison) -> None:
     rows = [(name, shown), *((_beside_name(report, each), each) for each in report.beside)]
     console.print()
     console.print(comparison_table(report.problem, rows))
+    left_out = [each.name for each in report.beside if NOT_RUN in each.solution.proof.notes]
+    if left_out:
+        console.print(Text(f"{', '.join(left_out)}: {NOT_RUN}", style="dim"))
     if any(_answers_another(report, each) for each in report.beside):
         console.print(Text("* answers another problem: its own demand and limits", style="dim"))
 
