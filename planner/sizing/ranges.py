@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -12,6 +13,7 @@ from planner.errors import ConfigurationError, Finding
 
 __all__ = ["products_in_range"]
 
+_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BOUNDS: Final = {"less_than_equal": ("le", "at most"), "greater_than_equal": ("ge", "at least")}
 
 
@@ -35,5 +37,5 @@ def products_in_range() -> Iterator[None]:
 def _finding(title: str, error: Mapping[str, Any]) -> Finding:
     key, phrase = _BOUNDS[error["type"]]
     field = ".".join(map(str, error["loc"]))
-    found = f"figures of which {field} of a {title.lower()} comes out as {error['input']:g}"
+    found = f"figures of which {field} of a {_CAPITAL.sub(" ", title).lower()} comes out as {error['input']:g}"
     return Finding("", None, "", found, f"{phrase} {error['ctx'][key]:.15g}")

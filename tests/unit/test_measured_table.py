@@ -300,7 +300,7 @@ def test_a_given_rate_goes_before_rows_and_formulas() -> None:
     [
         ({}, 8.0),
         ({"surge_rps": 7.5}, 7.5),
-        ({"surge_rps": 3.0}, 7.0),
+        ({"surge_rps": 7.0}, 7.0),
         # 0.8 x 100,000 / (10 s x 1050.5) = 7.6 req/s.
         ({"kv_tokens": 100_000, "residence_s": 10.0}, 80_000 / 10_505),
         ({"kv_tokens": 10_000, "residence_s": 10.0}, 7.0),
