@@ -37,5 +37,7 @@ def products_in_range() -> Iterator[None]:
 def _finding(title: str, error: Mapping[str, Any]) -> Finding:
     key, phrase = _BOUNDS[error["type"]]
     field = ".".join(map(str, error["loc"]))
-    found = f"figures of which {field} of a {_CAPITAL.sub(" ", title).lower()} comes out as {error['input']:g}"
+    found = (
+        f"figures of which {field} of a {_CAPITAL.sub(' ', title).lower()} comes out as {error['input']:g}"
+    )
     return Finding("", None, "", found, f"{phrase} {error['ctx'][key]:.15g}")
