@@ -78,6 +78,21 @@ def test_a_report_on_80_columns(name: str, golden: Golden) -> None:
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 
 
+def test_a_report_on_40_columns(golden: Golden) -> None:
+    text = ESCAPE.sub("", on_terminal(an_optimal_report(), width=40))
+    golden("plan-optimal-40.txt", text)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 40
+
+
+@pytest.mark.parametrize("width", range(30, 90, 7))
+@pytest.mark.parametrize("name", REPORTS)
+def test_no_figure_is_cut_or_folded(name: str, width: int) -> None:
+    report = REPORTS[name]()
+    figures = {*re.findall(r"(?<![\w.,])[\d,]*\d\.\d+(?![\w,.])", piped(report))}
+    text = ESCAPE.sub("", on_terminal(report, width=width, every_service=True))
+    assert {figure for figure in figures if figure not in text} == set()
+
+
 @pytest.mark.parametrize("name", ["optimal", "infeasible", "closer"])
 def test_an_explanation(name: str, golden: Golden) -> None:
     report, file = (REPORTS | {"closer": a_closer_report})[name](), io.StringIO()

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +18,10 @@ from rich.text import Text
 __all__ = ["Column", "PipeConsole", "bullets", "numbered", "panel", "section", "table"]
 
 _FRAME: Final = 4
+_FAR: Final = 1000
+_GAP: Final = 2
+_NAME: Final = 12
+"""Columns of the screen that a name keeps beside its figures, or as many as it needs."""
 
 
 class PipeConsole(Console):
@@ -34,9 +40,47 @@ class Column:
     right: bool = True
 
 
+class FigureTable(Table):
+    """A table that never cuts a figure: names are folded, and where that is not enough each figure has a line."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Rows where they fit, else lines."""
+        if self._fits(console, options):
+            yield from super().__rich_console__(console, options)
+        else:
+            yield from self._lines()
+
+    def _fits(self, console: Console, options: ConsoleOptions) -> bool:
+        wide = options.update(width=_FAR)
+        needed = 0
+        for column in self.columns:
+            cells = (column.header, *column.cells)
+            widest = max(Measurement.get(console, wide, cell).maximum for cell in cells)
+            needed += _GAP + (widest if column.justify == "right" else min(widest, _NAME))
+        return needed - _GAP <= options.max_width
+
+    def _lines(self) -> RenderResult:
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            for index, (column, cell) in enumerate(zip(self.columns, row, strict=True)):
+                if index == 0 and column.justify == "left":
+                    yield cell
+                elif _plain(cell):
+                    header = " ".join(_plain(column.header).split())
+                    yield Padding(Text.assemble(f"{header}: ", _text(cell)), (0, 0, 0, _GAP), expand=False)
+
+
+def _text(cell: RenderableType) -> Text:
+    inner = cell.renderable if isinstance(cell, Padding) else cell
+    return inner if isinstance(inner, Text) else Text(str(inner))
+
+
+def _plain(cell: RenderableType) -> str:
+    return _text(cell).plain
+
+
 def table(columns: Sequence[Column]) -> Table:
-    """A table without frame, a line below its header; a cell that is too long goes on in the next line."""
-    made = Table(
+    """A table without frame, a line below its header; a name that is too long goes on in the next line."""
+    made = FigureTable(
         box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False
     )
     for column in columns:
