@@ -5,7 +5,7 @@ Nothing here talks to a cluster. The counts are those of a plan, the objects tho
 
 from __future__ import annotations
 
-from planner.manifests.comments import MADE_BY, is_ours
+from planner.manifests.comments import MADE_BY, gauges_of, is_ours, left_to_do
 from planner.manifests.documents import render_manifests
 from planner.manifests.kustomize import KUSTOMIZATION, one_stream, render_kustomize
 from planner.manifests.route import Change, Route, Stage, route_of
@@ -19,7 +19,9 @@ __all__ = [
     "Route",
     "Stage",
     "Target",
+    "gauges_of",
     "is_ours",
+    "left_to_do",
     "one_stream",
     "render_kustomize",
     "render_manifests",

@@ -18,8 +18,10 @@ __all__ = [
     "as_comments",
     "counts_of",
     "gauge_of",
+    "gauges_of",
     "heading_of",
     "is_ours",
+    "left_to_do",
     "not_done",
     "one_line",
 ]
@@ -107,6 +109,22 @@ def not_done(step: Step) -> str:
     return (
         f"Not done here, for want of an object: {step.service}/{step.variant} in pool {step.pool}, {counts}."
     )
+
+
+def gauges_of(route: Route) -> Iterator[str]:
+    """The series at the end that a control plane has to emit, since a VariantAutoscaling has no count."""
+    for change in route.ends:
+        if change.target.object.scaler == "variantautoscaling" and change.old != change.new:
+            yield gauge_of(change)
+
+
+def left_to_do(route: Route) -> Iterator[str]:
+    """Whatever of a plan no object and no command carries out, wave by wave."""
+    for number, stage in enumerate(route.stages, start=1):
+        for step in stage.elsewhere:
+            yield f"wave {number}: {not_done(step)}"
+        for change in stage.swaps:
+            yield f"wave {number}: {counts_of(change)}; no command moves replicas between the places of one object."
 
 
 def _counted(count: int, noun: str) -> str:

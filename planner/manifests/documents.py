@@ -1,4 +1,8 @@
-"""The counts at the end of a plan as YAML: partial objects to apply on the server's side."""
+"""The counts at the end of a plan as YAML documents, each whole: a plan knows no template of a workload.
+
+A count is therefore a ``Scale``, what the API server takes and gives at ``.../scale`` of any workload. As a patch for
+kustomize it is the part of the workload that has the count.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,18 @@ import yaml
 
 from planner.errors import ConfigurationError, Finding
 from planner.manifests.comments import MADE_BY, as_comments, counts_of, gauge_of, heading_of, not_done
-from planner.manifests.orders import PAUSED, annotations_of, pinned_bounds
+from planner.manifests.orders import FORMER_BOUNDS, PAUSED, Kubectl, annotations_of, pinned_bounds
 from planner.manifests.route import Change, Route
 from planner.manifests.targets import SCALERS, Target
 
 __all__ = ["Document", "documents_of", "head_of", "render_manifests", "text_of"]
 
 APPLY: Final = "kubectl apply --server-side --field-manager=fleetplan --force-conflicts -f FILE"
+_PLURALS: Final = {
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+    "LeaderWorkerSet": "leaderworkersets",
+}
 _NAME_LENGTH: Final = 200
 Body = Mapping[str, object]
 
@@ -53,10 +62,11 @@ def render_manifests(route: Route) -> str:
     """
     head = [
         *head_of(route),
-        f"Apply: {APPLY}",
-        "It takes the counts from whoever wrote them last, and leaves every other field as it is.",
+        "A Scale is the body of a subresource, which 'kubectl apply' does not know: each names its own command.",
+        f"Each other document, in a file of its own: {APPLY}",
+        "That takes the fields from whoever wrote them last, and leaves every other field as it is.",
     ]
-    texts = [f"---\n{text_of(document)}" for document in documents_of(route)]
+    texts = [f"---\n{text_of(document)}" for document in documents_of(route, whole=True)]
     return f"{MADE_BY}\n{as_comments(head)}{''.join(texts)}"
 
 
@@ -70,8 +80,12 @@ def head_of(route: Route) -> Iterator[str]:
             yield f"{counts_of(change)}, through the gauge of the control plane: {gauge_of(change)}"
 
 
-def documents_of(route: Route) -> tuple[Document, ...]:
+def documents_of(route: Route, *, whole: bool = False) -> tuple[Document, ...]:
     """The objects that run or shall run, in the order in which the waves finish them; those that stay come last.
+
+    Args:
+        route: with the counts at its end.
+        whole: counts as ``Scale``, which is valid as it stands; otherwise as patches.
 
     Raises:
         ConfigurationError: the objects are in several clusters.
@@ -91,7 +105,7 @@ def documents_of(route: Route) -> tuple[Document, ...]:
         document
         for change in ends
         if not change.idle
-        for document in _documents(change, way_back=route.way_back)
+        for document in _documents(change, way_back=route.way_back, whole=whole)
     )
 
 
@@ -105,14 +119,15 @@ def _of_scaler(route: Route, scaler: str) -> list[Change]:
     return [c for c in route.ends if c.target.object.scaler == scaler and not c.idle]
 
 
-def _documents(change: Change, *, way_back: bool) -> Iterator[Document]:
+def _documents(change: Change, *, way_back: bool, whole: bool) -> Iterator[Document]:
+    count = _scale if whole else _workload
     match change.target.object.scaler:
         case "scale":
-            yield _workload(change)
+            yield count(change)
         case "hpa":
             yield _hpa(change)
             if change.new == 0 or change.old == 0:
-                yield _workload(change)
+                yield count(change)
         case "keda":
             yield _scaled_object(change)
         case "variantautoscaling":
@@ -131,6 +146,27 @@ def _workload(change: Change) -> Document:
     return Document((f"{counts_of(change)}.", f"Undo: replicas: {change.old}"), body)
 
 
+def _scale(change: Change) -> Document:
+    target = change.target
+    path = (
+        f"/apis/{target.api_version}/namespaces/{target.namespace}"
+        f"/{_PLURALS[target.object.kind]}/{target.object.name}/scale"
+    )
+    body = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": target.object.name, "namespace": target.namespace},
+        "spec": {"replicas": change.new},
+    }
+    comments = (
+        f"{counts_of(change)}.",
+        f"Apply: {Kubectl().scaled(change)}",
+        f"It is put to {path}",
+        f"Undo: replicas: {change.old}",
+    )
+    return Document(comments, body)
+
+
 def _hpa(change: Change) -> Document:
     target, bounds = change.target, pinned_bounds(change)
     comments = [
@@ -139,10 +175,12 @@ def _hpa(change: Change) -> Document:
     ]
     if change.new == 0:
         comments.append("It rests while there are no replicas; its maximum cannot be 0.")
+    comments.append(f"First keep its bounds: {Kubectl().record(target)}")
+    undo = f"write back the bounds, MIN:MAX in the annotation {FORMER_BOUNDS}, and remove it"
     if change.old:
-        comments.append(f"Undo: both bounds at {change.old}; the bounds from before the plan free the count.")
+        comments.append(f"Undo: both bounds at {change.old}; to free the count {undo}.")
     else:
-        comments.append("Undo: the bounds from before the plan, and no replicas as below.")
+        comments.append(f"Undo: no replicas as below; then {undo}.")
     reference = {"apiVersion": target.api_version, "kind": target.object.kind, "name": target.object.name}
     spec = {"scaleTargetRef": reference, "minReplicas": bounds, "maxReplicas": bounds}
     return Document(tuple(comments), _scaler(target, annotations_of(target)) | {"spec": spec})

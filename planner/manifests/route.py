@@ -59,12 +59,24 @@ class Stage:
         elsewhere: steps that no object carries out: nodes, and variants without an object.
         awaited: objects whose replicas on order are waited for.
         duration_s: longest start-up, drain or addition of nodes, s.
+        apart: changes in other clusters, where this is the part for one.
     """
 
     changes: tuple[Change, ...]
     elsewhere: tuple[Step, ...]
     awaited: tuple[Change, ...]
     duration_s: float
+    apart: tuple[Change, ...] = ()
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether a count of an object falls."""
+        return any(change.new < change.old for change in self.changes)
+
+    @property
+    def swaps(self) -> tuple[Change, ...]:
+        """Objects whose replicas change places under one count, which no command can do."""
+        return tuple(change for change in self.changes if change.old == change.new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,7 @@ class Route:
         left_out: ``service/variant`` without an object that run or shall run, sorted.
         stuck: why the stages end before the solution is reached; None: they reach it.
         way_back: whether this undoes a plan.
+        drain_s: time in which a draining replica ends its requests, s.
     """
 
     name: str
@@ -88,6 +101,7 @@ class Route:
     left_out: tuple[str, ...] = ()
     stuck: Stuck | None = None
     way_back: bool = False
+    drain_s: float = 60.0
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -112,6 +126,7 @@ class Route:
                     stage,
                     changes=tuple(c for c in stage.changes if c.target.cluster == cluster),
                     awaited=tuple(c for c in stage.awaited if c.target.cluster == cluster),
+                    apart=tuple(c for c in stage.changes if c.target.cluster != cluster),
                 )
                 for stage in self.stages
             ),
@@ -154,6 +169,7 @@ def route_of(problem: Problem, plan: Plan, *, undone: Plan | None = None) -> Rou
         left_out=left_out,
         stuck=plan.stuck,
         way_back=undone is not None,
+        drain_s=plan.limits.drain_s,
     )
 
 

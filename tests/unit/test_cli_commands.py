@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,22 +48,47 @@ def test_each_format_is_what_its_renderer_says(tmp_path: Path, undo: bool) -> No
 
 def test_what_is_left_out_is_noted(tmp_path: Path) -> None:
     done = commands(tmp_path)
-    assert (done.exit_code, done.stderr) == (0, "left out: chat/bare has no object in the scenario\n")
+    assert (done.exit_code, done.stderr) == (
+        3,
+        "left out: chat/bare has no object in the scenario\n"
+        "wave 2: Not done here, for want of an object: chat/bare in pool west, from 1 to 0 replicas.\n",
+    )
+
+
+@pytest.mark.parametrize("bare", [0, 1])
+def test_what_is_left_out_and_stays_is_no_reason_to_fail(tmp_path: Path, bare: int) -> None:
+    problem = one_variant(3, a_candidate(variant="bare", pool="west", current=bare))
+    done = commands(tmp_path, report=a_report_of(problem, {EAST: 5, "chat/bare@west": bare}))
+    assert (done.exit_code, "Not done" in done.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("form", ["kubectl", "yaml", "kustomize"])
+def test_counts_that_a_control_plane_has_to_emit_are_noted(tmp_path: Path, form: str) -> None:
+    report = a_report_of(one_variant(3, scaler="variantautoscaling"), {EAST: 5})
+    done = commands(tmp_path, "--format", form, report=report)
+    series = 'wva_desired_replicas{variant_name="chat-small",namespace="llm",accelerator_type="H100"} 5'
+    assert (done.exit_code, done.stderr) == (0, f"the control plane has to emit {series}\n")
+
+
+def test_a_script_may_be_run(tmp_path: Path) -> None:
+    path = tmp_path / "plan.sh"
+    commands(tmp_path, "-o", str(path))
+    assert os.access(path, os.X_OK)
 
 
 def test_a_file_is_written(tmp_path: Path) -> None:
     path = tmp_path / "plan.sh"
     done = commands(tmp_path, "-o", str(path))
-    assert (done.exit_code, done.stdout) == (0, "")
+    assert (done.exit_code, done.stdout) == (3, "")
     assert path.read_text(encoding="utf-8") == commands(tmp_path).stdout
 
 
 def test_a_folder_is_written_and_written_anew(tmp_path: Path) -> None:
     folder = tmp_path / "plan"
-    assert commands(tmp_path, "--format", "kustomize", "-o", str(folder)).exit_code == 0
+    assert commands(tmp_path, "--format", "kustomize", "-o", str(folder)).exit_code == 3
     there = {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir()}
     assert set(there) == {"kustomization.yaml", "llm.deployment.chat-small.yaml"}
-    assert commands(tmp_path, "--format", "kustomize", "--undo", "-o", str(folder)).exit_code == 0
+    assert commands(tmp_path, "--format", "kustomize", "--undo", "-o", str(folder)).exit_code == 3
     back = {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir()}
     assert back.keys() == there.keys()
     assert back != there
@@ -71,7 +97,7 @@ def test_a_folder_is_written_and_written_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("waves", "calls"), [("0", 0), ("1", 2), ("9", 2)])
 def test_the_first_waves_alone(tmp_path: Path, waves: str, calls: int) -> None:
     lines = commands(tmp_path, "--waves", waves).stdout.splitlines()
-    assert len([line for line in lines if line.startswith("kubectl ")]) == calls
+    assert len([line for line in lines if line.startswith(("kubectl ", "asks "))]) == calls
 
 
 def test_a_cluster_that_no_pool_names_is_refused(tmp_path: Path) -> None:
@@ -176,7 +202,7 @@ def test_from_a_scenario_file_to_commands(tmp_path: Path) -> None:
     path.write_text(scenario, encoding="utf-8")
     assert CliRunner().invoke(app, ["plan", str(path), "-o", str(answer)]).exit_code == 0
     done = CliRunner().invoke(app, ["commands", str(answer)])
-    assert done.exit_code == 0
+    assert done.exit_code == 3
     assert "kubectl -n serving scale deployment/llama-a100 --current-replicas=3 --replicas=8\n" in done.stdout
     assert "Left out, for want of an object in the scenario: chat/va-h100." in done.stdout
 

@@ -85,7 +85,7 @@ def test_the_saved_waves_are_carried_out(tmp_path: Path) -> None:
     stepwise = plan_rollout(report, limits=WaveLimits(max_step_gpus=1))
     path = saved(tmp_path, report.but(rollout=stepwise))
     script = render_script(route_of(report.problem, stepwise))
-    assert script.count("echo 'wave") > render_script(route_of(report.problem, plan_rollout(report))).count(
+    assert script.count("if begin ") > render_script(route_of(report.problem, plan_rollout(report))).count(
         "echo 'wave"
     )
     assert run("commands", path).stdout == script
@@ -106,7 +106,7 @@ def test_plan_saves_its_waves(tmp_path: Path) -> None:
     assert run("plan", SCENARIO, "--max-step-gpus", 4, "-o", path).exit_code == 0
     rollout = read_report(path).rollout
     assert rollout is not None
-    assert run("commands", path).stdout.count("echo 'wave") == len(rollout.waves) > 1
+    assert run("commands", path).stdout.count("if begin ") == len(rollout.waves) > 1
 
 
 def a_report_with_a_plan_near_by() -> Report:

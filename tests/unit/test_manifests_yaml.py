@@ -36,6 +36,10 @@ def documents(route: Route) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(render_manifests(route)))
 
 
+def patches(route: Route) -> list[dict[str, Any]]:
+    return [dict(document.body) for document in documents_of(route)]
+
+
 def by_kind(route: Route) -> dict[str, dict[str, Any]]:
     return {document["kind"]: document for document in documents(route)}
 
@@ -65,9 +69,20 @@ def a_running(partial: Mapping[str, Any]) -> dict[str, Any]:
 def test_kubernetes_takes_what_the_fleet_becomes(version: str, way: str) -> None:
     route = the_fleet() if way == "there" else the_fleet_back()
     found = {kind: body for kind, body in by_kind(route).items() if kind not in CUSTOM}
-    assert found.keys() == {"Deployment", "StatefulSet", "HorizontalPodAutoscaler"}
-    for kind, body in found.items():
-        whole = body if kind == "HorizontalPodAutoscaler" else a_running(body)
+    assert found.keys() == {"Scale", "HorizontalPodAutoscaler"}
+    for body in documents(route):
+        if body["kind"] in found:
+            kubernetes_validate.validate(body, version, strict=True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_kubernetes_takes_what_the_patches_make_of_the_fleet(version: str, way: str) -> None:
+    route = the_fleet() if way == "there" else the_fleet_back()
+    found = [body for body in patches(route) if body["kind"] not in CUSTOM]
+    assert {body["kind"] for body in found} == {"Deployment", "StatefulSet", "HorizontalPodAutoscaler"}
+    for body in found:
+        whole = body if body["kind"] == "HorizontalPodAutoscaler" else a_running(body)
         kubernetes_validate.validate(whole, version, strict=True)
 
 
@@ -81,8 +96,7 @@ def test_kubernetes_takes_an_hpa_at_any_count(version: str, old: int, new: int) 
 
 
 def test_the_validator_refuses_a_count_that_is_text() -> None:
-    body = by_kind(the_fleet())["Deployment"]
-    broken = a_running({**body, "spec": {"replicas": "5"}})
+    broken = {**by_kind(the_fleet())["Scale"], "spec": {"replicas": "5"}}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(broken, VERSIONS[0], strict=True)
 
@@ -134,7 +148,37 @@ def test_each_scaler_has_its_documents(
     fields: dict[str, Any], old: int, new: int, found: list[dict[str, Any]]
 ) -> None:
     waves = [{EAST: new}] if old != new else []
-    assert documents(a_route(one_variant(old, **fields), *waves)) == found
+    route = a_route(one_variant(old, **fields), *waves)
+    assert patches(route) == found
+    workloads = {"Deployment", "StatefulSet", "LeaderWorkerSet"}
+    scales = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+    assert documents(route) == [body | scales if body["kind"] in workloads else body for body in found]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Deployment", "/apis/apps/v1/namespaces/llm/deployments/chat-small/scale"),
+        ("StatefulSet", "/apis/apps/v1/namespaces/llm/statefulsets/chat-small/scale"),
+        (
+            "LeaderWorkerSet",
+            "/apis/leaderworkerset.x-k8s.io/v1/namespaces/llm/leaderworkersets/chat-small/scale",
+        ),
+    ],
+)
+def test_a_scale_says_where_it_goes(kind: str, path: str) -> None:
+    text = render_manifests(a_route(one_variant(1, kind=kind), {EAST: 2}))
+    assert f"# It is put to {path}\n" in text
+    assert "/chat-small --replicas=2\n" in text
+
+
+def test_an_hpa_says_how_its_bounds_are_kept_and_given_back() -> None:
+    text = render_manifests(a_route(one_variant(3, scaler="hpa"), {EAST: 5}))
+    assert (
+        '# First keep its bounds: kubectl -n llm annotate hpa/chat-small "fleetplan.dev/former-bounds=$(kubectl -n '
+        "llm get hpa/chat-small -o 'jsonpath={.spec.minReplicas}:{.spec.maxReplicas}')\"\n"
+    ) in text
+    assert "MIN:MAX in the annotation fleetplan.dev/former-bounds, and remove it.\n" in text
 
 
 def test_the_way_back_has_the_counts_of_the_start() -> None:
@@ -200,7 +244,7 @@ def test_a_component_names_every_patch_and_nothing_else() -> None:
     component = yaml.safe_load(files[KUSTOMIZATION])
     assert component["kind"] == "Component"
     assert [patch["path"] for patch in component["patches"]] == list(files)[1:]
-    assert [yaml.safe_load(text) for name, text in files.items() if name != KUSTOMIZATION] == documents(
+    assert [yaml.safe_load(text) for name, text in files.items() if name != KUSTOMIZATION] == patches(
         the_fleet()
     )
     assert all(text.startswith(f"{MADE_BY}\n") for text in files.values())
@@ -228,11 +272,11 @@ def test_file_names_are_short_enough_and_never_the_same() -> None:
 @pytest.mark.parametrize("way", ["there", "back"])
 def test_kustomize_changes_these_counts_and_nothing_else(tmp_path: Path, way: str) -> None:
     route = the_fleet() if way == "there" else the_fleet_back()
-    base = [_in_the_cluster(document) for document in documents(the_fleet())]
+    base = [_in_the_cluster(document) for document in patches(the_fleet())]
     namesake = {**base[-1], "metadata": {"name": base[-1]["metadata"]["name"], "namespace": "other"}}
     built = _built(tmp_path, route, [*base, namesake])
     expected = {_key(document): _merged(document, {}) for document in [*base, namesake]}
-    for patch in documents(route):
+    for patch in patches(route):
         expected[_key(patch)] = _merged(expected[_key(patch)], patch)
     assert built == expected
 

@@ -81,7 +81,7 @@ class CommandsOptions(Waves):
 def commands(options: CommandsOptions) -> ExitCode:
     """Write what carries out a plan on Kubernetes; nothing is run, and no cluster is asked."""
     from planner.cli.files import read_report
-    from planner.manifests import route_of
+    from planner.manifests import gauges_of, left_to_do, route_of
     from planner.rolling import plan_way_back
     from planner.wording import stuck_sentence
 
@@ -99,10 +99,14 @@ def commands(options: CommandsOptions) -> ExitCode:
     _write(route, options)
     for name in route.left_out:
         note(f"left out: {name} has no object in the scenario")
+    for series in gauges_of(route):
+        note(f"the control plane has to emit {series}")
+    left = list(left_to_do(route))
+    for line in left:
+        note(line)
     if plan.stuck is not None:
         note(stuck_sentence(plan.stuck))
-        return ExitCode.NOT_KEPT
-    return ending(report)
+    return ExitCode.NOT_KEPT if plan.stuck is not None or left else ending(report)
 
 
 def _plan(report: Report, options: CommandsOptions) -> Plan:
