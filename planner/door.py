@@ -12,7 +12,7 @@ from models.report import Report
 from models.scenario import Scenario
 from models.solution import Solution
 from planner.optimization.protocol import SolveOptions
-from planner.planning import known_catalog, plan_problem, plan_scenario, sized, solve_with
+from planner.planning import known_catalog, plan_problem, plan_scenario, rerating, sized, solve_with
 
 __all__ = ["Question", "explain", "load_scenario", "pareto", "plan", "solve"]
 
@@ -63,8 +63,12 @@ def explain(question: Question, solution: Solution) -> Explanation:
     from planner.optimization import explain as reasons
     from planner.referee import assess
 
-    problem = _problem(question)
-    return reasons(problem, solution, assess(problem, solution) if solution.has_plan else None)
+    problem, rerate = _problem(question), None
+    if not isinstance(question, Problem):
+        scenario = question if isinstance(question, Scenario) else load_scenario(question)
+        rerate = rerating(scenario, problem)
+    judged = assess(problem, solution) if solution.has_plan else None
+    return reasons(problem, solution, judged, rerate=rerate)
 
 
 def pareto(
