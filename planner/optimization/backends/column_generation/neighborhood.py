@@ -22,6 +22,8 @@ __all__ = ["Neighborhoods", "State"]
 
 Ints = NDArray[np.int64]
 
+_WHOLE_64: Final = 2**62
+
 _SECONDS: Final = 2.0
 """Wall time of one neighborhood."""
 
@@ -66,15 +68,19 @@ class Neighborhoods:
         self._constant = goal.constant + sum(
             value * fixed[key] for key, value in goal.terms.items() if key in fixed
         )
+        # Sums of very large figures need integers without an end; ordinary ones are faster in 64 bits.
+        self._whole = np.dtype(object) if _largest_sum(shape, goal) > _WHOLE_64 else np.dtype(np.int64)
         parts = [self._part(values) for values in state.blocks]
-        self._cost = np.array([cost for cost, _ in parts], dtype=np.int64)
-        self._use = np.array([use for _, use in parts], dtype=np.int64).reshape(len(parts), len(shape.tying))
+        self._cost = np.array([cost for cost, _ in parts], dtype=self._whole)
+        self._use = np.array([use for _, use in parts], dtype=self._whole).reshape(
+            len(parts), len(shape.tying)
+        )
         self._master = self._part(state.master)
 
     def _part(self, values: Mapping[Key, int]) -> tuple[int, Ints]:
         """Goal and use of the tying rows of some values."""
         cost = 0
-        use = np.zeros(len(self._shape.tying), dtype=np.int64)
+        use = np.zeros(len(self._shape.tying), dtype=self._whole)
         for key, value in values.items():
             if value:
                 cost += self._goal.terms.get(key, 0) * value
@@ -179,3 +185,11 @@ class Neighborhoods:
             while len(chosen) < min(size, n):
                 chosen.add(int(rng.integers(n)))
             yield sorted(chosen)
+
+
+def _largest_sum(shape: Shape, goal: Goal) -> int:
+    """The largest value that the goal or a tying row can take."""
+    columns = [column for block in shape.blocks for column in block.columns] + list(shape.master)
+    most = {column.key: max(abs(column.lower), abs(column.upper)) for column in columns}
+    sums = [goal.terms, *(row.terms for row in shape.tying)]
+    return max(sum(abs(value) * most.get(key, 0) for key, value in terms.items()) for terms in sums)
