@@ -6,9 +6,9 @@ What decides the answer (demand, thresholds, prices) belongs into the scenario, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from models.units import PositiveCount, PositiveSeconds, Share
@@ -18,6 +18,9 @@ __all__ = ["PREFIX", "LogLevel", "Settings", "load_settings"]
 
 PREFIX = "FLEETPLAN_"
 
+_MOST_THREADS: Final = 256
+"""More workers than this do not find better plans, and may be more than the machine can start."""
+
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
@@ -26,8 +29,8 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, use_attribute_docstrings=True)
 
-    threads: PositiveCount = 8
-    """Workers of a solver, a count. Default 8 even on two cores: with fewer, CP-SAT drops the
+    threads: Annotated[PositiveCount, Field(le=_MOST_THREADS)] = 8
+    """Workers of a solver, a count up to 256. Default 8 even on two cores: with fewer, CP-SAT drops the
     strategies that find good plans, which costs more than sharing a core does."""
 
     time_limit_s: PositiveSeconds = 60.0

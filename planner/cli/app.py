@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from planner import __version__
 from planner.cli.commands import knowledge
@@ -14,8 +16,9 @@ from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.export import ExportOptions, export
 from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
-from planner.cli.edge import takes
-from planner.cli.terminal import spell_out_what_cannot_be_written
+from planner.cli.edge import ExitCode, is_about_output, takes, unwritten
+from planner.cli.terminal import complain, spell_out_what_cannot_be_written
+from planner.errors import Finding, nearest
 
 __all__ = ["app", "main"]
 
@@ -33,7 +36,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 catalog = typer.Typer(help="Accelerators, LLMs and profiles that are known.", no_args_is_help=True)
-importing = typer.Typer(help="Turn files of other tools into ours.", no_args_is_help=True)
+
+
+class _Formats(TyperGroup):
+    """Commands that are named after formats."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:  # noqa: ANN401 - typer does not offer its type
+        """The command of a format; an unknown one is answered with those that there are."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known:
+            finding = Finding("", None, "FORMAT", repr(args[0]), ", ".join(known), nearest(args[0], known))
+            complain(str(finding))
+            raise typer.Exit(int(ExitCode.CHANGE_INPUT))
+        return super().resolve_command(ctx, args)
+
+
+importing = typer.Typer(help="Turn files of other tools into ours.", no_args_is_help=True, cls=_Formats)
 
 app.command("plan")(takes(PlanOptions)(plan))
 app.command("explain")(takes(ExplainOptions)(explain))
@@ -73,5 +91,13 @@ def _common(
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    if sys.stdout is None:
+        sys.exit(unwritten("it is closed"))
     spell_out_what_cannot_be_written()
-    app()
+    try:
+        app()
+    except OSError as fault:
+        # What typer prints itself, such as the help.
+        if not is_about_output(fault):
+            raise
+        sys.exit(unwritten(fault.strerror))

@@ -3,11 +3,12 @@
 A command is a function from a frozen dataclass of options to an exit code.
 
 Exit codes: 0 done; 1 a fault of ours; 2 an input must change; 3 infeasible, or rules are broken; 4 no answer in
-the time given, or try again later; 5 refused by a safety gate; 130 stopped from the keyboard; 141 nobody reads on.
+the time given, the answer could not be written, or try again later; 5 refused by a safety gate; 130 stopped from the keyboard; 141 nobody reads on.
 """
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import sys
@@ -22,9 +23,11 @@ import typer
 from planner.cli.terminal import complain, use_color
 from planner.errors import ConfigurationError, FleetPlanError, InternalError
 
-__all__ = ["DEBUG_VARIABLE", "Common", "ExitCode", "ends_well", "takes"]
+__all__ = ["DEBUG_VARIABLE", "Common", "ExitCode", "ends_well", "is_about_output", "takes", "unwritten"]
 
 DEBUG_VARIABLE: Final = "FLEETPLAN_DEBUG"
+
+_UNWRITTEN: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +103,30 @@ def ends_well(run: Callable[[], ExitCode], *, debug: bool = False) -> ExitCode:
         return _said(_words(fault), ExitCode(fault.exit_code))
     except KeyboardInterrupt:
         return _said("stopped", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
+    except Exception as fault:
+        return _unexpected(fault, debug=debug)
+    return code
+
+
+def _unexpected(fault: Exception, *, debug: bool) -> ExitCode:
+    if isinstance(fault, BrokenPipeError):
         _close_quietly()
         return ExitCode.NOBODY_READS
-    except Exception as fault:
-        return _our_fault(fault, f"{type(fault).__name__}: {fault}", debug=debug)
-    return code
+    if isinstance(fault, OSError) and is_about_output(fault):
+        return unwritten(fault.strerror)
+    return _our_fault(fault, f"{type(fault).__name__}: {fault}", debug=debug)
+
+
+def is_about_output(fault: OSError) -> bool:
+    """Whether a fault is of standard output: it names no file, and says that nothing more can be written."""
+    return fault.filename is None and fault.errno in _UNWRITTEN
+
+
+def unwritten(why: str | None) -> ExitCode:
+    """Say that the answer found no place, and drop what is left of it."""
+    if sys.stdout is not None:
+        _close_quietly()
+    return _said(f"could not write to standard output: {why}", ExitCode.TRY_AGAIN)
 
 
 def _own_first(options: type[Common]) -> list[Field[Any]]:

@@ -132,7 +132,8 @@ def test_the_traceback_is_there_when_asked_for(
 @pytest.mark.parametrize(
     "arguments",
     [["plan"], ["plan", "a", "--gap", "7"], ["plan", "a", "--nothing"], ["catalog", "list", "everything"], ["nonsense"],
-     ["plan", "a", "--time-limit", "nan"], ["plan", "a", "--threads", "0"], ["import", "aiconfigurator", "x.csv"]],
+     ["plan", "a", "--time-limit", "nan"], ["plan", "a", "--threads", "0"], ["plan", "a", "--threads", "257"],
+     ["pareto", "a", "--threads", "257"], ["import", "lyrics", "x.csv"], ["import", "aiconfigurator", "x.csv"]],
     ids=" ".join,
 )  # fmt: skip
 def test_wrong_options_end_with_two(arguments: list[str]) -> None:
@@ -297,3 +298,34 @@ def test_a_table_that_cannot_be_read_writes_nothing(tmp_path: Path) -> None:
     profile = tmp_path / "profile.csv"
     done = run("import", "aiconfigurator", tmp_path / "missing.csv", "-o", profile)
     assert (done.exit_code, profile.exists()) == (2, False)
+
+
+FULL: Final = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["schema", "scenario"], ["--help"], ["--version"]], ids=" ".join)
+def test_a_full_disk_is_said_and_no_fault_of_ours(arguments: list[str]) -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from planner.cli import main; main()", *arguments],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT,
+        )  # fmt: skip
+    assert done.returncode == 4
+    assert done.stderr == "fleetplan: could not write to standard output: No space left on device\n"
+
+
+def test_a_closed_output_is_said_before_anything_is_computed() -> None:
+    script = 'exec "$0" -c "from planner.cli import main; main()" plan no-such-file >&-'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (
+        4, "fleetplan: could not write to standard output: it is closed\n",
+    )  # fmt: skip
+
+
+def test_a_format_that_nobody_knows_is_answered_with_those_there_are() -> None:
+    done = run("import", "aiconfigurater")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "allowed: aiconfigurator; did you mean 'aiconfigurator'?" in done.stderr

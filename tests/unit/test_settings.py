@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.cli.commands.solving import MOST_THREADS
 from planner.errors import ConfigurationError
 from planner.settings import Settings, load_settings
 
@@ -50,6 +51,16 @@ def test_every_wrong_variable_is_in_one_error(monkeypatch: pytest.MonkeyPatch) -
         "FLEETPLAN_TIME_LIMIT_S": "'soon'",
         "FLEETPLAN_LOG_LEVEL": "'LOUD'",
     }
+
+
+@pytest.mark.parametrize("threads", [MOST_THREADS, MOST_THREADS + 1])
+def test_settings_and_options_allow_as_many_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    monkeypatch.setenv("FLEETPLAN_THREADS", str(threads))
+    if threads <= MOST_THREADS:
+        assert load_settings().threads == threads
+    else:
+        with pytest.raises(ConfigurationError, match="FLEETPLAN_THREADS"):
+            load_settings()
 
 
 def test_every_field_tells_its_default_and_why() -> None:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from planner.optimization.protocol import SolveOptions
     from planner.settings import Settings
 
-__all__ = ["SET_HELP", "Solving", "answered", "ending", "scenario_of", "solve_options"]
+__all__ = ["MOST_THREADS", "SET_HELP", "Solving", "answered", "ending", "scenario_of", "solve_options"]
+
+MOST_THREADS: Final = 256
+"""As many as the settings allow; written again, since reading settings takes longer than showing the help."""
 
 SET_HELP: Final = "Change one value of the scenario, e.g. limits.spend_usd_per_h=40; may be repeated."
 
@@ -48,7 +51,9 @@ class Solving(Common):
         float | None,
         typer.Option(min=0, max=1, metavar="G", help="Gap that counts as proven; default 0.0001."),
     ] = None
-    threads: Annotated[int | None, typer.Option(min=1, metavar="N", help="Workers of the solver.")] = None
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=MOST_THREADS, metavar="N", help="Workers of the solver.")
+    ] = None
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
     ] = None
