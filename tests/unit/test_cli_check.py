@@ -84,3 +84,26 @@ def test_an_answer_without_a_plan_cannot_be_judged(tmp_path: Path) -> None:
     done = check(path)
     assert done.exit_code == 2
     assert "status TIMED_OUT" in done.stderr
+
+
+def test_a_bare_solution_is_explained_by_its_scenario(tmp_path: Path) -> None:
+    path = a_bare_solution(tmp_path, {A100: 8, H100: 6})
+    done = CliRunner().invoke(app, ["explain", str(SCENARIO), str(path)])
+    assert done.exit_code == 0
+    assert "the GPUs of pool a100" in done.stdout
+    broken = a_bare_solution(tmp_path, {A100: 9, H100: 6})
+    assert CliRunner().invoke(app, ["explain", str(SCENARIO), str(broken)]).exit_code == 3
+
+
+def test_a_bare_solution_alone_cannot_be_explained(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["explain", str(a_bare_solution(tmp_path, {A100: 8}))])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "explain SCENARIO SOLUTION" in done.stderr
+
+
+def test_a_saved_answer_takes_no_solution(tmp_path: Path) -> None:
+    saved = tmp_path / "answer.json"
+    write_report(saved, an_optimal_report())
+    done = CliRunner().invoke(app, ["explain", str(saved), str(saved)])
+    assert done.exit_code == 2
+    assert "stands alone" in done.stderr

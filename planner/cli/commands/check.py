@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from models.report import Report
     from models.solution import Solution
 
-__all__ = ["CheckOptions", "check"]
+__all__ = ["CheckOptions", "check", "solution_for"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,25 +46,13 @@ class CheckOptions(Common):
 
 def check(options: CheckOptions) -> ExitCode:
     """Judge a solution by the rules of a scenario; exit code 3 if it breaks any."""
-    from planner.cli.files import read_solution_or_report
-    from planner.cli.solver_files import solver_values
     from planner.door import load_scenario
     from planner.planning import sized
     from planner.referee import check as violations_of
 
-    values = solver_values(options.solution)
-    found = read_solution_or_report(options.solution) if values is None else None
     scenario = load_scenario(options.scenario, overrides=options.overrides or ())
     problem = sized(scenario, allow_unserved=options.allow_unserved)
-    if found is None:
-        from planner.optimization.exporting import solution_from
-
-        solution = solution_from(problem, values or {}, file=str(options.solution))
-    else:
-        solution = _solution_of(found, options.solution)
-    _refuse_strangers(problem, solution, options.solution)
-    if solution.derived_from not in {"", problem.fingerprint}:
-        note("the solution was made for another problem than this scenario is now; it is judged by this one")
+    solution = solution_for(problem, options.solution)
     violations = violations_of(problem, solution)
     console = out_console()
     if not violations:
@@ -77,6 +65,28 @@ def check(options: CheckOptions) -> ExitCode:
 
     bullets(console, [violation.text for violation in violations])
     return ExitCode.NOT_KEPT
+
+
+def solution_for(problem: Problem, path: Path) -> Solution:
+    """The solution of a problem that a file holds: a saved answer, a bare solution, or what a solver wrote.
+
+    Raises:
+        ConfigurationError: it holds none, or one that speaks of what the problem does not have.
+    """
+    from planner.cli.files import read_solution_or_report
+    from planner.cli.solver_files import solver_values
+
+    values = solver_values(path)
+    if values is None:
+        solution = _solution_of(read_solution_or_report(path), path)
+    else:
+        from planner.optimization.exporting import solution_from
+
+        solution = solution_from(problem, values, file=str(path))
+    _refuse_strangers(problem, solution, path)
+    if solution.derived_from not in {"", problem.fingerprint}:
+        note("the solution was made for another problem than this scenario is now; it is judged by this one")
+    return solution
 
 
 def _solution_of(found: Solution | Report, path: Path) -> Solution:

@@ -44,7 +44,7 @@ class Solving(Common):
             min=0.001,
             max=1e7,
             metavar="S",
-            help="Wall time for the answer and, where there is none, its best effort and reasons, s; default 60.",
+            help="Wall time for the answer, what stands beside it, its reasons and the way to it, s; default 60.",
         ),
     ] = None
     gap: Annotated[
