@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from models.explanation import RunnerUp
 from models.problem import Problem
 from planner.clock import FakeClock
