@@ -22,7 +22,7 @@ STEPS: Final = (
     ("", f"fleetplan plan data/scenarios/01-two-variants.yaml -o {ANSWER}"),
     (
         "The answer is a file; what would carry it out, step by step and with the way back, comes from it:",
-        f"fleetplan commands {ANSWER} --format kubectl",
+        f"fleetplan commands {ANSWER} --format kubectl | sed -n '/^# Wave/,$p'",
     ),
     (
         "Twelve services that contend for three pools, every rate measured: the optimum beside the published heuristics",
