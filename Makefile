@@ -11,16 +11,19 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format typecheck bench lock wheel clean
+.PHONY: help demo test test-solvers lint format typecheck bench lock wheel clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) ## plan the first scenario and show the answer
 	$(BIN)/fleetplan plan data/scenarios/01-two-variants.yaml
 
 test: lint typecheck ## run every check: lint, types, import floors, tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
+
+test-solvers: $(DEV) ## check the solvers alone; with a newer Python: make test-solvers PYTHON=python3.12 VENV=.venv-newer
+	FLEETPLAN_SEEDS=0:60 $(BIN)/python -m pytest -n auto --dist loadgroup tests/unit/test_backends.py tests/unit/test_whole_program.py tests/parity/test_solvers_agree.py $(PYTEST_ARGS)
 
 lint: $(DEV) ## check style, format and the import floors
 	$(BIN)/ruff check .
