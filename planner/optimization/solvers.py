@@ -26,17 +26,19 @@ __all__ = [
 
 
 def auto() -> Solver:
-    """By size: small and middle programs whole, HiGHS first and CP-SAT from where it stands; fleets by column generation."""
+    """HiGHS for what it proves at once, then column generation; for fleets column generation first."""
     return WholeProgram(exact_engine(), name="auto")
 
 
 def exact_engine(clock: Clock | None = None) -> Engine:
-    """The engine of ``auto``."""
-    from planner.optimization.backends.race import BySize, Relay
+    """The engine of ``auto``: turns as they were measured to pay (docs/benchmarks.md)."""
+    from planner.optimization.backends.race import BySize, Relay, Turn
 
-    small = partial(Relay, [_highs, _cp_sat], clock=clock)
+    at_once = Turn(_highs, most_s=0.3)
+    small = partial(Relay, [at_once, Turn(_column_generation, share=0.5), _cp_sat, _highs], clock=clock)
+    scarce = partial(Relay, [Turn(_highs, most_s=1.0), _cp_sat, _highs], clock=clock)
     large = partial(Relay, [_column_generation, _highs, _cp_sat], clock=clock)
-    return BySize(small, large)
+    return BySize(small, scarce, large)
 
 
 def cp_sat() -> Solver:

@@ -13,7 +13,7 @@ from planner.optimization.backends.engine import Ask, Engine, Outcome, Terminati
 __all__ = ["BySize", "Relay", "Turn"]
 
 _LARGE: Final = 600
-"""Columns from which column generation goes first: below, HiGHS proves the whole program as fast."""
+"""Columns from which column generation goes first: below, HiGHS may be done before its kernel is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +60,30 @@ class Relay:
 
 
 class BySize:
-    """One engine for small programs and one for large ones."""
+    """An engine for each kind of program: large ones, small ones whose demand may stay unserved, other small ones."""
 
     name = "auto"
 
-    def __init__(self, small: Callable[[], Relay], large: Callable[[], Relay]) -> None:
-        self._small = small
-        self._large = large
-        self._made: dict[bool, Relay] = {}
+    def __init__(
+        self, small: Callable[[], Relay], scarce: Callable[[], Relay], large: Callable[[], Relay]
+    ) -> None:
+        self._makers = {"small": small, "scarce": scarce, "large": large}
+        self._made: dict[str, Relay] = {}
         self.used: list[str] = []
 
     def minimize(self, ask: Ask) -> Outcome:
-        """Answer one minimization by the engine of its size."""
-        large = len(ask.program.columns) >= _LARGE
-        if large not in self._made:
-            self._made[large] = (self._large if large else self._small)()
-        engine = self._made[large]
+        """Answer one minimization by the engine of its kind."""
+        kind = _kind(ask)
+        if kind not in self._made:
+            self._made[kind] = self._makers[kind]()
+        engine = self._made[kind]
         outcome = engine.minimize(ask)
         self.used += [name for name in engine.used if name not in self.used]
         return outcome
+
+
+def _kind(ask: Ask) -> str:
+    columns = ask.program.columns
+    if len(columns) >= _LARGE:
+        return "large"
+    return "scarce" if any(c.key[0] == "z" and c.lower < c.upper for c in columns) else "small"
