@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import pytest
+from hypothesis import settings
 
 SCREEN: Final = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+
+# A check that lands a change is the same check twice; people's own runs look at other examples every time.
+settings.register_profile("ci", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 
 @pytest.fixture(autouse=True)
