@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from planner.clock import Clock
 from planner.optimization.backends.engine import Engine
@@ -10,6 +11,9 @@ from planner.optimization.exact import WholeProgram
 from planner.optimization.heuristics.answer import HeuristicSolver
 from planner.optimization.heuristics.solvers import greedy_counts
 from planner.optimization.protocol import Solver
+
+if TYPE_CHECKING:
+    from planner.optimization.backends.race import Relay
 
 __all__ = [
     "auto",
@@ -37,8 +41,7 @@ def exact_engine(clock: Clock | None = None) -> Engine:
     at_once = Turn(_highs, most_s=0.3)
     small = partial(Relay, [at_once, Turn(_column_generation, share=0.5), _cp_sat, _highs], clock=clock)
     scarce = partial(Relay, [Turn(_highs, most_s=1.0), _cp_sat, _highs], clock=clock)
-    large = partial(Relay, [_column_generation, _highs, _cp_sat], clock=clock)
-    return BySize(small, scarce, large)
+    return BySize(small, scarce, partial(_for_fleets, clock))
 
 
 def cp_sat() -> Solver:
@@ -54,9 +57,13 @@ def _cp_sat() -> Engine:
 
 def column_generation() -> Solver:
     """Column generation; what it does not prove alone goes on to the whole program, from its plan and its bound."""
+    return WholeProgram(_for_fleets(), name="column-generation")
+
+
+def _for_fleets(clock: Clock | None = None) -> Relay:
     from planner.optimization.backends.race import Relay
 
-    return WholeProgram(Relay([_column_generation, _highs, _cp_sat]), name="column-generation")
+    return Relay([_column_generation, _highs, _cp_sat], clock=clock)
 
 
 def _column_generation() -> Engine:
