@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from typing import Final
 
@@ -11,14 +11,13 @@ import numpy as np
 
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.column_generation.blocks import Shape, shape_of
+from planner.optimization.backends.column_generation.conclusion import Run, conclude
 from planner.optimization.backends.column_generation.covering import compile_kernel
-from planner.optimization.backends.column_generation.finish import choose
 from planner.optimization.backends.column_generation.items import covering_block
 from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
-from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
 from planner.optimization.backends.column_generation.patterns import Pattern, Usage
 from planner.optimization.backends.column_generation.pricing import CoveringPricer, ProgramPricer
-from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
+from planner.optimization.backends.column_generation.relaxation import Relaxation
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.program import Goal, Key, Row
 
@@ -28,21 +27,6 @@ _RELAXATION_GAP: Final = 1e-5
 _SCALE: Final = 1e3
 _KEPT: Final = 1e-6
 """Excess of scaled tying rows that counts as none."""
-
-_CHOICE_SHARE: Final = 0.2
-_NEIGHBORHOOD: Final = 12
-
-
-@dataclass
-class _Run:
-    """One minimization."""
-
-    ask: Ask
-    shape: Shape
-    usage: Usage
-    scales: tuple[float, ...]
-    master: Master
-    relaxation: Relaxation
 
 
 class ColumnGeneration:
@@ -74,9 +58,9 @@ class ColumnGeneration:
             return Outcome(Termination.INFEASIBLE)
         if relaxed.answer is not None and relaxed.answer.broken > _KEPT and self._unkeepable(run, keep_going):
             return Outcome(Termination.INFEASIBLE)
-        return self._finish(run, relaxed, end)
+        return conclude(run, relaxed, end, self._clock)
 
-    def _unkeepable(self, run: _Run, keep_going: Callable[[], bool]) -> bool:
+    def _unkeepable(self, run: Run, keep_going: Callable[[], bool]) -> bool:
         """Whether it is proven that tying rows must be broken: the least sum of excesses has a positive bound."""
         goal = Goal("excess", {})
         free = replace(run.ask, goal=goal)
@@ -87,78 +71,12 @@ class ColumnGeneration:
         )
         return relaxed.bound > _KEPT
 
-    def _finish(self, run: _Run, relaxed: Relaxed, end: float) -> Outcome:
-        ask = run.ask
-        bound = relaxed.bound + ask.goal.constant
-        if relaxed.answer is None:
-            return Outcome(Termination.TIMED_OUT)
-        left = end - self._clock.monotonic_s()
-        state = _first_state(run, relaxed, seconds=max(0.05, min(left, _CHOICE_SHARE * ask.seconds)))
-        search = Neighborhoods(run.shape, ask.goal, run.scales, state)
 
-        def good_enough() -> bool:
-            value = search.value()
-            return search.broken() == 0 and value - bound <= ask.gap * abs(value)
-
-        search.run(
-            _undecided(run, relaxed),
-            size=_NEIGHBORHOOD,
-            gap=ask.gap / 4,
-            seed=ask.seed,
-            seconds_left=lambda: end - self._clock.monotonic_s(),
-            good_enough=good_enough,
-        )
-        values = {column.key: column.lower for column in run.shape.fixed} | search.state.values()
-        if ask.program.broken(values):
-            return Outcome(Termination.TIMED_OUT, bound=bound)
-        value = ask.goal.activity(values)
-        ask.report(value, bound)
-        proven = value - bound <= ask.gap * abs(value)
-        return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
-
-
-def _first_state(run: _Run, relaxed: Relaxed, *, seconds: float) -> State:
-    """The best choice among all patterns; without one, the heaviest pattern of each block."""
-    master = run.master
-    choice = choose(master, master.patterns, seconds=seconds, gap=run.ask.gap / 2)
-    if choice is not None:
-        blocks: dict[int, Mapping[Key, int]] = {p.block: p.decode() for p in choice.patterns}
-        columns = choice.columns
-    else:
-        blocks = _heaviest(run, relaxed)
-        columns = tuple(column.lower for column in run.shape.master)
-    return State(
-        [blocks[number] for number in range(len(run.shape.blocks))],
-        {column.key: value for column, value in zip(run.shape.master, columns, strict=True)},
-    )
-
-
-def _heaviest(run: _Run, relaxed: Relaxed) -> dict[int, Mapping[Key, int]]:
-    best: dict[int, tuple[float, Pattern]] = {}
-    weights = relaxed.answer.weights if relaxed.answer is not None else np.array([])
-    for number, pattern in enumerate(run.master.patterns):
-        weight = float(weights[number]) if number < len(weights) else 0.0
-        if pattern.block not in best or weight > best[pattern.block][0]:
-            best[pattern.block] = (weight, pattern)
-    return {block: pattern.decode() for block, (_, pattern) in best.items()}
-
-
-def _undecided(run: _Run, relaxed: Relaxed) -> list[int]:
-    """Blocks of which the linear program takes more than one pattern."""
-    weights = relaxed.answer.weights if relaxed.answer is not None else np.array([])
-    split = {
-        pattern.block
-        for pattern, weight in zip(run.master.patterns, weights, strict=False)
-        if 1e-6 < weight < 1 - 1e-6  # noqa: PLR2004 - neither none nor all of it
-    }
-    return sorted(split)
-
-
-def _prepare(ask: Ask) -> _Run:
+def _prepare(ask: Ask) -> Run:
     return _assemble(ask, shape_of(ask.program))
 
 
-def _assemble(ask: Ask, shape: Shape, *, penalty: float | None = None) -> _Run:
+def _assemble(ask: Ask, shape: Shape, *, penalty: float | None = None) -> Run:
     """Pricers and master for a goal; a ``penalty`` of 1 per unit of every row turns the goal into keeping the rows."""
     scales = tuple(_scale(row) for row in shape.tying)
     usage = _usage(ask, shape, scales)
@@ -182,7 +100,7 @@ def _assemble(ask: Ask, shape: Shape, *, penalty: float | None = None) -> _Run:
     penalties = _penalties(usage, len(rows)) if penalty is None else np.full(len(rows), penalty)
     master = Master(rows, columns, len(shape.blocks), penalties)
     relaxation = Relaxation(master, CoveringPricer(covering, usage), programs)
-    return _Run(ask, shape, usage, scales, master, relaxation)
+    return Run(ask, shape, usage, scales, master, relaxation)
 
 
 def _scale(row: Row) -> float:

@@ -1,0 +1,104 @@
+"""What follows the relaxation: one pattern per block, a search around it, and a check in exact integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner.clock import Clock
+from planner.optimization.backends.column_generation.blocks import Shape
+from planner.optimization.backends.column_generation.finish import choose
+from planner.optimization.backends.column_generation.master import Master
+from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
+from planner.optimization.backends.column_generation.patterns import Pattern, Usage
+from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
+from planner.optimization.backends.engine import Ask, Outcome, Termination
+from planner.optimization.program import Key
+
+__all__ = ["Run", "conclude"]
+
+_CHOICE_SHARE: Final = 0.2
+_NEIGHBORHOOD: Final = 12
+
+
+@dataclass
+class Run:
+    """One minimization."""
+
+    ask: Ask
+    shape: Shape
+    usage: Usage
+    scales: tuple[float, ...]
+    master: Master
+    relaxation: Relaxation
+
+
+def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
+    """Choose among patterns, search around the choice, and check in exact integers; until ``end`` on the clock."""
+    ask = run.ask
+    bound = relaxed.bound + ask.goal.constant
+    if relaxed.answer is None:
+        return Outcome(Termination.TIMED_OUT)
+    left = end - clock.monotonic_s()
+    state = _first_state(run, relaxed, seconds=max(0.05, min(left, _CHOICE_SHARE * ask.seconds)))
+    search = Neighborhoods(run.shape, ask.goal, run.scales, state)
+
+    def good_enough() -> bool:
+        value = search.value()
+        return search.broken() == 0 and value - bound <= ask.gap * abs(value)
+
+    search.run(
+        _undecided(run, relaxed),
+        size=_NEIGHBORHOOD,
+        gap=ask.gap / 4,
+        seed=ask.seed,
+        seconds_left=lambda: end - clock.monotonic_s(),
+        good_enough=good_enough,
+    )
+    values = {column.key: column.lower for column in run.shape.fixed} | search.state.values()
+    if ask.program.broken(values):
+        return Outcome(Termination.TIMED_OUT, bound=bound)
+    value = ask.goal.activity(values)
+    ask.report(value, bound)
+    proven = value - bound <= ask.gap * abs(value)
+    return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
+
+
+def _first_state(run: Run, relaxed: Relaxed, *, seconds: float) -> State:
+    """The best choice among all patterns; without one, the heaviest pattern of each block."""
+    master = run.master
+    choice = choose(master, master.patterns, seconds=seconds, gap=run.ask.gap / 2)
+    if choice is not None:
+        blocks: dict[int, Mapping[Key, int]] = {p.block: p.decode() for p in choice.patterns}
+        columns = choice.columns
+    else:
+        blocks = _heaviest(run, relaxed)
+        columns = tuple(column.lower for column in run.shape.master)
+    return State(
+        [blocks[number] for number in range(len(run.shape.blocks))],
+        {column.key: value for column, value in zip(run.shape.master, columns, strict=True)},
+    )
+
+
+def _heaviest(run: Run, relaxed: Relaxed) -> dict[int, Mapping[Key, int]]:
+    best: dict[int, tuple[float, Pattern]] = {}
+    weights = relaxed.answer.weights if relaxed.answer is not None else np.array([])
+    for number, pattern in enumerate(run.master.patterns):
+        weight = float(weights[number]) if number < len(weights) else 0.0
+        if pattern.block not in best or weight > best[pattern.block][0]:
+            best[pattern.block] = (weight, pattern)
+    return {block: pattern.decode() for block, (_, pattern) in best.items()}
+
+
+def _undecided(run: Run, relaxed: Relaxed) -> list[int]:
+    """Blocks of which the linear program takes more than one pattern."""
+    weights = relaxed.answer.weights if relaxed.answer is not None else np.array([])
+    split = {
+        pattern.block
+        for pattern, weight in zip(run.master.patterns, weights, strict=False)
+        if 1e-6 < weight < 1 - 1e-6  # noqa: PLR2004 - neither none nor all of it
+    }
+    return sorted(split)
