@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from models.explanation import Reason
 from models.hardware import Accelerator
@@ -17,7 +17,10 @@ from models.units import (
     PositiveCount,
     PositiveRps,
     PositiveSeconds,
+    Ratio,
+    Rps,
     Seconds,
+    Share,
     TokenCount,
     Tokens,
     Watts,
@@ -26,7 +29,18 @@ from models.value import Value
 from models.variant import Parallelism, Role, Variant
 from models.workload import Slo
 
-__all__ = ["MeasuredPoint", "Origin", "Rating", "RatingQuestion", "Unrated"]
+__all__ = [
+    "Interval",
+    "MeasuredPoint",
+    "Origin",
+    "PerformanceChoice",
+    "Rating",
+    "RatingQuestion",
+    "Rows",
+    "Unrated",
+]
+
+_OPEN: Final = frozenset({Reason.NO_MEASUREMENT, Reason.PERCENTILE_NOT_MEASURED})
 
 
 class Origin(StrEnum):
@@ -78,6 +92,52 @@ class RatingQuestion(Value):
     thresholds: SaturationThresholds = Field(description="saturation thresholds to stay below")
 
 
+class Rows(StrEnum):
+    """How measured rows are read: between them inside their hull, or each only for what it proves."""
+
+    INTERPOLATED = "interpolated"
+    COVERING = "covering"
+
+
+class PerformanceChoice(Value):
+    """Which sources say what one replica can do, in which order, and how careful to be with modeled figures."""
+
+    sources: tuple[Name, ...] = Field(
+        ("measured",),
+        description="who is asked after given figures, in this order; the first that knows answers",
+    )
+    rows: Rows = Field(
+        Rows.COVERING,
+        description="covering: a row answers for shapes that are no larger; interpolated: between rows, inside their hull",
+    )
+    pessimism: Share = Field(
+        0.9,
+        ge=0.5,
+        lt=1,
+        description="share of measured runs that did at least as well as a modeled rate says; 0.5: the median",
+    )
+    profiles: tuple[Name, ...] = Field(
+        (), description="names of profile tables that may be used; empty: every one"
+    )
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if not self.sources:
+            raise ValueError("found no source; allowed: at least one")
+        again = next((name for name in self.sources if self.sources.count(name) > 1), None)
+        if again is not None:
+            raise ValueError(f"found {again!r} twice; allowed: each source once")
+        return self
+
+
+class Interval(Value):
+    """Where a modeled rate lies with this probability, from the residuals of measured runs."""
+
+    low_rps: Rps = Field(description="lower end, req/s")
+    high_rps: Rps = Field(description="upper end, req/s")
+    probability: Share = Field(description="share of measured runs that lay inside")
+
+
 class Rating(Value):
     """What one replica carries. Rates are req/s of the traffic that was asked about."""
 
@@ -94,6 +154,11 @@ class Rating(Value):
     power_w: Watts | None = Field(None, description="measured draw of the replica at the rated rate")
     origin: Origin = Field(description="whether the figures were given, measured or modeled")
     source: str = Field(description="row, formula or field the figures come from")
+    interval: Interval | None = Field(None, description="of a modeled rate at the median; None: not modeled")
+    distance: Ratio | None = Field(
+        None,
+        description="largest |ln(asked / measured)| over lengths and concurrency to the nearest row; None: no row",
+    )
 
 
 class Unrated(Value):
@@ -103,3 +168,9 @@ class Unrated(Value):
     facts: dict[str, str | int | float | None] = Field(
         {}, description="what else tells why, by name; the unit is in the name"
     )
+    is_open: bool = Field(False, description="this source cannot tell, another one may")
+
+    @property
+    def may_be_known_elsewhere(self) -> bool:
+        """Whether the next source is worth asking: nothing here says that the variant cannot do it."""
+        return self.is_open or self.reason in _OPEN

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from models.fleet import Fleet
 from models.hardware import Accelerator, Pool, PowerDomain, Quota
 from models.llm import Llm
+from models.performance import PerformanceChoice
 from models.units import Count, Hours, Ratio, UsdPerHour
 from models.value import Value
 from models.workload import Service
@@ -101,6 +102,9 @@ class Scenario(Value):
     fleet: Fleet = Field(Fleet(), description="what runs now")
     limits: Limits = Field(Limits(), description="limits that tie services together")
     objective: Objective = Field(Objective(), description="what is made small, in which order")
+    performance: PerformanceChoice = Field(
+        PerformanceChoice(), description="which sources say what one replica can do"
+    )
     accelerators: tuple[Accelerator, ...] = Field(
         (), description="entries beside, or instead of, the catalog's"
     )

@@ -9,10 +9,16 @@ from planner.performance.given import rate_given
 from planner.performance.measured import MeasuredTable
 from planner.performance.memory import KvFit, kv_capacity_tokens
 from planner.performance.profile import read_profile, write_profile
+from planner.performance.protocol import Knowledge, PerformanceSource
+from planner.performance.sources import SOURCES, chosen_sources
 
 __all__ = [
+    "SOURCES",
+    "Knowledge",
     "KvFit",
     "MeasuredTable",
+    "PerformanceSource",
+    "chosen_sources",
     "kv_capacity_tokens",
     "rate",
     "rate_given",

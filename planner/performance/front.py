@@ -1,4 +1,4 @@
-"""The front of performance: given figures, then what cannot work, then measured rows."""
+"""The front of performance: given figures, then what cannot work, then each source in turn."""
 
 from __future__ import annotations
 
@@ -6,23 +6,48 @@ from models.explanation import Fact, Reason
 from models.performance import Rating, RatingQuestion, Unrated
 from models.variant import Role
 from planner.performance.given import rate_given
-from planner.performance.measured import MeasuredTable
 from planner.performance.memory import kv_capacity_tokens
+from planner.performance.protocol import PerformanceSource
 
 __all__ = ["rate"]
 
 
-def rate(question: RatingQuestion, table: MeasuredTable) -> Rating | Unrated:
-    """How much of this request shape one replica carries, or the first reason why that is unknown.
+def rate(question: RatingQuestion, *sources: PerformanceSource) -> Rating | Unrated:
+    """How much of this request shape one replica carries, or why that is unknown or impossible.
 
     In this order: the rate that the variant states; the context window; weights and one request
-    against the memory; rows of ``table``. A stated rate is not checked against formulas: whoever
-    measured it has seen it run.
+    against the memory; then ``sources``, until one rates the question or says that it cannot be done. A
+    stated rate is not checked against formulas: whoever measured it has seen it run.
+
+    Returns:
+        The rating; its ``source`` tells which sources before it could not tell. Without one the reason
+        that is final, else that of the first source.
     """
     given = rate_given(question)
     if given is not None:
         return given
-    return _context(question) or _memory(question) or table.rate(question)
+    refusal = _context(question) or _memory(question)
+    return refusal if refusal is not None else _first_to_know(question, sources)
+
+
+def _first_to_know(question: RatingQuestion, sources: tuple[PerformanceSource, ...]) -> Rating | Unrated:
+    passed: list[tuple[str, Unrated]] = []
+    for source in sources:
+        answer = source.rate(question)
+        if isinstance(answer, Rating):
+            return answer.but(source=answer.source + _without(passed)) if passed else answer
+        if not answer.may_be_known_elsewhere:
+            return answer
+        passed.append((source.name, answer))
+    if passed:
+        return passed[0][1]
+    facts: dict[str, Fact] = {"llm": question.llm.id, "accelerator": question.accelerator.id}
+    return Unrated(reason=Reason.NO_MEASUREMENT, facts=facts)
+
+
+def _without(passed: list[tuple[str, Unrated]]) -> str:
+    reasons = ", ".join(f"{name}: {answer.reason.value.replace('_', ' ')}" for name, answer in passed)
+    return f" ({reasons})"
 
 
 def _context(question: RatingQuestion) -> Unrated | None:

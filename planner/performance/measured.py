@@ -23,9 +23,10 @@ from models.performance import MeasuredPoint, Origin, Rating, RatingQuestion, Un
 from models.variant import Role
 from models.workload import Slo
 from planner.performance.given import kv_capacity
+from planner.performance.protocol import Knowledge
 from planner.performance.residence import e2e_s, residence_s, resident_tokens
 
-__all__ = ["MeasuredTable"]
+__all__ = ["MeasuredTable", "MeasuredTables"]
 
 _STANDS_FOR_MEAN: Final = 90.0
 _NEAREST_SHAPES: Final = 3
@@ -61,6 +62,8 @@ class MeasuredTable:
         for point in points:
             index.setdefault((point.llm, point.accelerator), []).append(point)
         self._points = {key: tuple(rows) for key, rows in index.items()}
+
+    name = "measured"
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -105,6 +108,30 @@ class MeasuredTable:
             "asked": f"{asked} {variant.engine}" if variant.engine else asked,
             "measured": "; ".join(setups) or None,
         }
+
+
+class MeasuredTables:
+    """Every profile table: the one that a variant names, else all together.
+
+    Args:
+        knowledge: whose profiles are read.
+    """
+
+    name = "measured"
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        profiles = knowledge.profiles
+        self._tables = {name: MeasuredTable(points) for name, points in profiles.items()}
+        self._whole = MeasuredTable(point for name in sorted(profiles) for point in profiles[name])
+
+    def rate(self, question: RatingQuestion) -> Rating | Unrated:
+        """As :meth:`MeasuredTable.rate`; a table that may not be used has no rows."""
+        name = question.variant.profile
+        table = self._whole if name is None else self._tables.get(name, _NO_ROWS)
+        return table.rate(question)
+
+
+_NO_ROWS: Final = MeasuredTable(())
 
 
 def _precision(question: RatingQuestion) -> Precision:

@@ -7,6 +7,7 @@ from typing import Final
 from models.fleet import Fleet, RunningReplica, RunningVariant
 from models.hardware import Accelerator, Node, NodeGrowth, Offering, Pool, PowerDomain, Quota
 from models.llm import GroupedQueryAttention, LatentAttention, Llm, Moe
+from models.performance import PerformanceChoice
 from models.saturation import Headroom, SaturationThresholds
 from models.scenario import Limits, Objective, Scenario
 from models.variant import Capacity, Cost, KubernetesObject, Parallelism, Quantization, Variant
@@ -153,6 +154,9 @@ SCENARIO: Final = Place(
         "limits": _LIMITS,
         "objective": Place(Objective, keys={"order": "levels", "horizon": "horizon_h"}, fields={"levels": _LIST},
                            short=shorthands.under("levels")),
+        "performance": Place(
+            PerformanceChoice, fields={"sources": _LIST, "profiles": _LIST}, short=shorthands.under("sources")
+        ),
         "accelerators": Many(_ACCELERATOR, "accelerator"),
         "llms": Many(_LLM, "LLM"),
         "profiles": _LIST,

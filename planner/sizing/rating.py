@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from models.explanation import Fact
-from models.performance import MeasuredPoint, Rating, RatingQuestion, Unrated
+from models.performance import MeasuredPoint, PerformanceChoice, Rating, RatingQuestion, Unrated
 from models.saturation import SaturationThresholds
 from models.variant import Variant
 from models.workload import Bucket, Routing, Service, Slo
-from planner.performance import MeasuredTable
-from planner.performance import rate as rate_from_table
+from planner.performance import chosen_sources
+from planner.performance import rate as rate_from_sources
 from planner.sizing.mixing import MixRating, bucket_rating, mix, weights
 from planner.sizing.names import Names
 
@@ -22,14 +22,18 @@ Rate = Callable[[RatingQuestion], Rating | Unrated]
 """Who says what one replica can do."""
 
 
-def rate_by_profiles(profiles: Mapping[str, tuple[MeasuredPoint, ...]]) -> Rate:
-    """Rates from profile tables: from the one that a variant names, else from all together."""
-    tables = {name: MeasuredTable(points) for name, points in profiles.items()}
-    whole = MeasuredTable(point for name in sorted(profiles) for point in profiles[name])
+def rate_by_profiles(
+    profiles: Mapping[str, tuple[MeasuredPoint, ...]], choice: PerformanceChoice | None = None
+) -> Rate:
+    """Rates from given figures and the chosen sources over these profile tables.
+
+    Raises:
+        ConfigurationError: the choice names a source or a table that is not there.
+    """
+    sources = chosen_sources(choice or PerformanceChoice(), profiles)
 
     def rate(question: RatingQuestion) -> Rating | Unrated:
-        name = question.variant.profile
-        return rate_from_table(question, whole if name is None else tables[name])
+        return rate_from_sources(question, *sources)
 
     return rate
 

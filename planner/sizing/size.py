@@ -41,7 +41,7 @@ def size(
     Args:
         scenario: what the user states.
         catalog: accelerators, LLMs and profile tables that it may name.
-        rate: who says what one replica can do; None: given figures, then the profile tables.
+        rate: who says what one replica can do; None: given figures, then the sources that the scenario chooses.
         allow_unserved: demand is an objective for every service, not a promise.
 
     Raises:
@@ -52,7 +52,8 @@ def size(
     # Later checks look names up, so they wait until all names are known.
     _refuse(reference_findings(scenario, names, catalog.profiles))
     _refuse((*contradiction_findings(scenario, names), *power_findings(scenario, names)))
-    setting = _setting(normalized(scenario, names), names, rate or rate_by_profiles(catalog.profiles))
+    rate = rate or rate_by_profiles(catalog.profiles, scenario.performance)
+    setting = _setting(normalized(scenario, names), names, rate)
     found = [offer for service in _services(setting) for offer in offers(service, setting)]
     counted = [offer for offer in found if offer.refusal is None or offer.tally.on_order]
     priced = [(o.service.id, o.variant.id, o.price) for o in counted if o.price is not None]

@@ -1,0 +1,45 @@
+"""Who says what one replica can do: one question, one answer, and what every source is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from models.performance import MeasuredPoint, PerformanceChoice, Rating, RatingQuestion, Unrated
+
+__all__ = ["Knowledge", "PerformanceSource", "SourceFactory"]
+
+
+class PerformanceSource(Protocol):
+    """Answers rating questions.
+
+    An answer is a :class:`~models.performance.Rating` with its origin (a source gives figures of one
+    origin only), or :class:`~models.performance.Unrated`. Where the source cannot tell, the reason is
+    ``NO_MEASUREMENT`` or ``PERCENTILE_NOT_MEASURED`` or ``is_open`` is set, and the next source is asked;
+    any other reason is final: the variant cannot carry this traffic.
+    """
+
+    @property
+    def name(self) -> str:
+        """As scenarios name it under ``performance.sources``."""
+
+    def rate(self, question: RatingQuestion) -> Rating | Unrated:
+        """The largest rate of this request shape inside the promises and the trigger. Pure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What sources are made from.
+
+    Attributes:
+        choice: what the scenario says about sources, rows and pessimism.
+        profiles: measured points by name of the table, those that the choice allows.
+    """
+
+    choice: PerformanceChoice = field(default_factory=PerformanceChoice)
+    profiles: Mapping[str, tuple[MeasuredPoint, ...]] = field(default_factory=dict)
+
+
+SourceFactory = Callable[[Knowledge], PerformanceSource]
+"""How a source is made; what a name in ``planner.performance.sources`` stands for."""
