@@ -1,0 +1,1 @@
+"""The what-if app: pages for people who own capacity."""
