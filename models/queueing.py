@@ -61,13 +61,13 @@ class FitQuality(Value):
     beta_ms_per_token: FitInterval | None = Field(
         None, description="interval of beta_ms_per_token; None: not known"
     )
-    gamma_ms_per_token2: FitInterval | None = Field(
-        None, description="interval of gamma_ms_per_token2; None: not known"
+    gamma_ms_per_token: FitInterval | None = Field(
+        None, description="interval of gamma_ms_per_token; None: not known"
     )
 
 
 class QueueingParameters(Value):
-    """Iteration time of one replica: alpha per iteration, beta per computed token, gamma per token read from the cache.
+    """Iteration time of one replica: alpha per iteration, beta per computed token, gamma per token that an iteration reads
 
     Source: llm-inferno/queue-analysis @cfadd1cb and llm-d's autoscaler @4fcefe6b; milliseconds, as published there.
     """
@@ -79,9 +79,9 @@ class QueueingParameters(Value):
     beta_ms_per_token: Milliseconds = Field(
         description="time per token that is computed, ms", json_schema_extra={"unit": "ms/token"}
     )
-    gamma_ms_per_token2: Milliseconds = Field(
-        description="time per token that is read from the KV cache for one that is computed, ms",
-        json_schema_extra={"unit": "ms/token^2"},
+    gamma_ms_per_token: Milliseconds = Field(
+        description="time per token that an iteration reads from the KV cache, ms",
+        json_schema_extra={"unit": "ms/token"},
     )
     max_batch: PositiveCount = Field(
         256, le=10**5, description="requests in service at once (max_num_seqs of vLLM)"
@@ -99,7 +99,7 @@ class QueueingParameters(Value):
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
-        if self.alpha_ms + self.beta_ms_per_token + self.gamma_ms_per_token2 == 0:
+        if self.alpha_ms + self.beta_ms_per_token + self.gamma_ms_per_token == 0:
             raise ValueError("found alpha, beta and gamma all 0; allowed: at least one above 0")
         return self
 
