@@ -124,6 +124,9 @@ _OPEN: Final = None
 
 def fold(row: Row, fixed: Mapping[Key, int]) -> Row:
     """The row with fixed columns moved into its sides, divided by the common divisor of what is left."""
+    coefficients = row.terms.values()
+    if fixed.keys().isdisjoint(row.terms) and 0 not in coefficients and gcd(*coefficients) == 1:
+        return row  # most rows are as they should be, and a fleet has many
     shift = sum(coefficient * fixed[key] for key, coefficient in row.terms.items() if key in fixed)
     terms = {key: value for key, value in row.terms.items() if value and key not in fixed}
     lower = _OPEN if row.lower is None else row.lower - shift

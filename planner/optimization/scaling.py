@@ -54,12 +54,17 @@ def _decimal(value: float) -> Rational:
 
 
 def _rational(value: Number) -> Rational:
-    return value.as_integer_ratio() if isinstance(value, Fraction) else _decimal(value)
+    return value.as_integer_ratio() if type(value) is Fraction else _decimal(value)
 
 
 def exact(value: Number) -> Fraction:
     """The decimal that people read: 0.1 is one tenth, not the nearest binary fraction."""
-    return value if isinstance(value, Fraction) else Fraction(*_decimal(value))
+    return value if type(value) is Fraction else _fraction(value)
+
+
+@lru_cache(maxsize=1 << 16)
+def _fraction(value: float) -> Fraction:
+    return Fraction(*_decimal(value))
 
 
 def micro(value: Number) -> int:

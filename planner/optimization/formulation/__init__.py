@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from models.problem import Problem
+from planner.optimization.collecting import collection_paused
 from planner.optimization.formulation import budgets, by_length, counts, physical, traffic
 from planner.optimization.formulation.columns import columns, upper_bounds
 from planner.optimization.formulation.index import Index
@@ -53,13 +54,14 @@ def formulate(problem: Problem, *, families: Iterable[Family] = FAMILIES, roomy:
     ``roomy`` leaves the bounds of the columns wide where a row says the same more precisely, so that leaving out that
     row really sets its limit free.
     """
-    index = Index(problem)
-    bounds = upper_bounds(index, roomy=roomy)
-    packing = placement(index, bounds)
-    pinned = incumbents_rows(index, bounds)
-    rows = [row for family in families for row in family(index)]
-    program = assemble(
-        [*columns(index, bounds), *packing.columns, *pinned.columns],
-        [*rows, *packing.rows, *pinned.rows],
-    )
-    return Formulation(index, program)
+    with collection_paused():
+        index = Index(problem)
+        bounds = upper_bounds(index, roomy=roomy)
+        packing = placement(index, bounds)
+        pinned = incumbents_rows(index, bounds)
+        rows = [row for family in families for row in family(index)]
+        program = assemble(
+            [*columns(index, bounds), *packing.columns, *pinned.columns],
+            [*rows, *packing.rows, *pinned.rows],
+        )
+        return Formulation(index, program)

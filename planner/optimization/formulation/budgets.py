@@ -60,8 +60,12 @@ def power_terms(index: Index, pools: Iterable[PoolState]) -> tuple[dict[Key, Fra
     for pool in pools:
         # In a pool without limits what is not used need not exist: nothing idles there.
         idle_w = exact(pool.idle_gpu_w if expected and index.bounded(pool) else 0.0)
+        draws: dict[tuple[float | None, int], Fraction] = {}  # a pool has many candidates and few figures
         for candidate in index.by_pool[pool.id]:
-            use[replicas(candidate)] += exact(candidate.power_w or 0.0) - candidate.gpus * idle_w
+            figures = candidate.power_w, candidate.gpus
+            if figures not in draws:
+                draws[figures] = exact(candidate.power_w or 0.0) - candidate.gpus * idle_w
+            use[replicas(candidate)] = draws[figures]
         if expected:
             holding = [node for node in pool.nodes if node.holds_pods]
             constant += sum(node.gpus * idle_w + exact(pool.node_overhead_w) for node in holding)

@@ -52,7 +52,9 @@ def upper_bounds(index: Index, *, roomy: bool = False) -> dict[Key, int]:
         for candidate in index.by_pool[pool.id]:
             # Replicas that run on nodes which take no new pods count beside the room of the others.
             key = replicas(candidate)
-            bounds[key] = min(bounds[key], max(room // candidate.gpus, candidate.on_order))
+            fit = room // candidate.gpus
+            if bounds[key] > fit:
+                bounds[key] = min(bounds[key], max(fit, candidate.on_order))
     return bounds
 
 
@@ -63,20 +65,25 @@ def _covers_alone(index: Index, demand: Demand, candidates: Iterable[Candidate])
         float(headroom_target(demand)), (demand.survive.share if demand.survive else 0.0) * load
     )
     loans: dict[Role, float] = defaultdict(float)
-    for path, role, group in index.path_roles(demand):
+    for path, role, group in index.path_roles(demand) if index.guests_of.get(demand.service) else ():
         loans[role] += float(sum(guest_load(index, demand, path, group).values()))
+    by_length = demand.routing is Routing.BY_LENGTH
+    holds_tokens = demand.headroom.kv_tokens is not None
     found = {}
     for candidate in candidates:
         if candidate.unrated:
             found[replicas(candidate)] = candidate.on_order
             continue
-        if demand.routing is Routing.BY_LENGTH:
+        surge_rps = candidate.surge_rps
+        if by_length:
             need = _occupies(demand, candidate) * max(1.0, surge_target / load if load else 1.0)
         else:
-            need = max(load / index.capacity(demand, candidate), surge_target / candidate.surge_rps)
-        need += loans[candidate.role] / candidate.surge_rps
-        tokens = _covers_tokens(demand, candidate, index.role(demand, candidate.role))
-        found[replicas(candidate)] = ceil(max(need, tokens)) + 1
+            need = max(load / index.capacity(demand, candidate), surge_target / surge_rps)
+        if loans:
+            need += loans[candidate.role] / surge_rps
+        if holds_tokens:
+            need = max(need, _covers_tokens(demand, candidate, index.role(demand, candidate.role)))
+        found[replicas(candidate)] = ceil(need) + 1
     return found
 
 
@@ -143,11 +150,12 @@ def columns(index: Index, bounds: Mapping[Key, int]) -> Iterator[Column]:
     """All columns but those of placement: n, m, y, w, z, a, starts, down."""
     problem = index.problem
     for candidate in problem.candidates:
-        yield Column(replicas(candidate), 0, bounds[replicas(candidate)])
+        n = replicas(candidate)
+        yield Column(n, 0, bounds[n])
         if candidate.startup_cost:
-            yield Column(starts(candidate), 0, bounds[replicas(candidate)])
-        if candidate.on_order:
-            yield Column(down(candidate), 0, candidate.on_order)
+            yield Column(starts(candidate), 0, bounds[n])
+        if on_order := candidate.on_order:
+            yield Column(down(candidate), 0, on_order)
     for pool in problem.pools:
         if pool.growth is not None:
             yield Column(added(pool), 0, bounds[added(pool)])

@@ -32,7 +32,8 @@ def cost_goal(index: Index) -> Goal:
 def power_goal(index: Index) -> Goal:
     """The draw of the whole fleet on the power basis of the problem, in milliwatts."""
     use, constant = power_terms(index, index.problem.pools)
-    terms = {key: round(exact(watts) * 1000) for key, watts in use.items()}
+    milliwatts = {watts: round(watts * 1000) for watts in set(use.values())}
+    terms = {key: milliwatts[watts] for key, watts in use.items()}
     return Goal("power", terms, round(exact(constant) * 1000), unit=1e-3, unit_name="W")
 
 

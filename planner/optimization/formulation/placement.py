@@ -92,7 +92,7 @@ def _new_pods(
 def _kept_gpus(index: Index, pool: PoolState) -> dict[str, Terms]:
     """Accelerators that each kept replica holds, by node."""
     found: dict[str, Terms] = defaultdict(dict)
-    for candidate in index.by_pool[pool.id]:
+    for candidate in index.by_pool[pool.id] if index.tracked else ():
         if candidate.id in index.tracked:
             for incumbent in index.incumbents_of[candidate.id]:
                 for node, pods in pods_on(incumbent.nodes).items():

@@ -121,7 +121,8 @@ def covering(key: Key, have: Mapping[Key, Number], owes: Mapping[Key, Number]) -
         return
     left, right = cover(have, due)
     terms = {column: amount * GRID for column, amount in left.items()}
-    yield Row(key, terms | {share: -amount for share, amount in right.items()}, lower=0)
+    terms.update({share: -amount for share, amount in right.items()})
+    yield Row(key, terms, lower=0)
 
 
 def _mixed(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, tuple[Candidate, ...]]]:
