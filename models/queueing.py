@@ -67,7 +67,7 @@ class FitQuality(Value):
 
 
 class QueueingParameters(Value):
-    """Iteration time of one replica: alpha per iteration, beta per computed token, gamma per token that an iteration reads
+    """Iteration time of one replica: alpha per iteration, beta per computed token, gamma per token that an iteration reads.
 
     Source: llm-inferno/queue-analysis @cfadd1cb and llm-d's autoscaler @4fcefe6b; milliseconds, as published there.
     """
