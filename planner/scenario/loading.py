@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from models.scenario import Scenario
 from planner.catalog import Catalog, load_catalog
@@ -14,6 +14,7 @@ from planner.scenario.consistency import check_consistency
 from planner.scenario.files import Source, read_document, read_text
 from planner.scenario.occupancy import check_running_fits
 from planner.scenario.overrides import apply_overrides
+from planner.scenario.plain import entry_of
 from planner.scenario.profiles import locate_profiles
 from planner.scenario.references import check_references, resolve_catalog_names
 from planner.scenario.shape import Scope
@@ -22,7 +23,7 @@ from planner.scenario.tree import ANY, Complaints, Entry, below
 from planner.scenario.validating import validate
 from planner.scenario.writing_out import write_out
 
-__all__ = ["load_scenario", "parse_scenario"]
+__all__ = ["check_scenario", "load_scenario", "parse_scenario"]
 
 _WHOLE_FLEET: Final = "fleet"
 
@@ -75,6 +76,19 @@ def parse_scenario(
     return _scenario(text, source, Complaints(), overrides=overrides, catalog=catalog)
 
 
+def check_scenario(fields: Mapping[str, Any], *, catalog: Catalog | None = None) -> Scenario:
+    """The scenario of bare values with the field names of the models, held to all that a file is held to.
+
+    Args:
+        fields: as :meth:`Scenario.model_dump` gives them without defaults, edited.
+        catalog: accelerators and LLMs that may be named; None: the one that ships.
+
+    Raises:
+        ConfigurationError: something is wrong; lists all of it, each with its path.
+    """
+    return _judged(entry_of(fields), Complaints(), catalog=catalog)
+
+
 def _scenario(
     text: str, source: Source, complaints: Complaints, *, overrides: Iterable[str], catalog: Catalog | None
 ) -> Scenario:
@@ -83,10 +97,14 @@ def _scenario(
         raise ConfigurationError.from_findings(complaints.in_order())
     document = apply_overrides(document, overrides, complaints)
     document = locate_profiles(_written_out(document, complaints), source, complaints)
+    return _judged(_named(document, Path(source.label).stem), complaints, catalog=catalog)
+
+
+def _judged(document: Entry, complaints: Complaints, *, catalog: Catalog | None) -> Scenario:
     document = resolve_catalog_names(document, catalog if catalog is not None else load_catalog(), complaints)
     check_references(document, complaints)
     check_consistency(document, complaints)
-    scenario = validate(_named(document, Path(source.label).stem), complaints)
+    scenario = validate(document, complaints)
     if scenario is not None:
         check_running_fits(scenario, document, complaints)
     if complaints.findings:
