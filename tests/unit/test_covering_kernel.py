@@ -94,3 +94,43 @@ def test_bulk_is_filled_with_the_best_ratio_and_the_rest_is_exact() -> None:
     # 123 of 100 leave 45: one of 35 and one of 10 are cheaper than anything else.
     assert answers.values[0, 0] == pytest.approx(123 * 7.0 + 2.9 + 1.0)
     assert answers.bounds[0] == pytest.approx(answers.values[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("wf", "uf", "least"),
+    [(0.0, 4.0, 5.0), (0.1, 4.0, 5.4), (0.1, 3.0, 7.0), (0.1, 9.0, 0.9), (3.0, 9.0, 10.0)],
+)
+def test_a_filler_that_is_cheaper_than_every_item_but_not_enough_is_used_up(
+    wf: float, uf: float, least: float
+) -> None:
+    case = {
+        "w": np.array([5.0, 1.7, 7.0]),
+        "a": np.array([[5.0, 1.0, 6.0]]),
+        "u": np.array([9, 1, 2], dtype=np.int64),
+        "b": np.array([9.0]),
+        "wf": wf,
+        "af": np.array([1.0]),
+        "uf": uf,
+    }
+    answers = solved(case)
+    assert answers.values[0, 0] == pytest.approx(enumerated(case)) == least
+    assert answers.bounds[0] <= least + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_row_with_a_cheap_filler_that_does_not_suffice(seed: int) -> None:
+    rng = random.Random(200 + seed)  # noqa: S311 - cases, not secrets
+    for _ in range(300):
+        n = rng.randint(2, 4)
+        case = {
+            "w": np.array([rng.choice((1.0, 1.7, 2.5, 4.0)) for _ in range(n)]),
+            "a": np.array([[rng.choice((1.0, 2.0, 3.0, 5.0)) for _ in range(n)]]),
+            "u": np.array([rng.randint(1, 4) for _ in range(n)], dtype=np.int64),
+            "b": np.array([rng.choice((6.0, 9.0, 12.0))]),
+            "wf": rng.choice((0.0, 0.01, 0.3, 0.6)),
+            "af": np.array([rng.choice((0.5, 1.0))]),
+            "uf": rng.choice((2.0, 3.0, 5.0, 8.0)),
+        }
+        answers, least = solved(case), enumerated(case)
+        assert answers.values[0, 0] == pytest.approx(least)
+        assert answers.bounds[0] <= least + 1e-6 or np.isinf(least)

@@ -223,6 +223,7 @@ def _search(  # noqa: PLR0915 - one loop is one search
     """Depth-first search below ``start``; whether it was cut short."""
     gap, nodes = limits
     rows = block.b.shape[0]
+    covered_by_step = block.af[0] if rows and block.uf > 0.0 else 0.0
     left = np.empty((order.usable + 1, rows))
     cost = np.empty(order.usable + 1)
     x = np.zeros(order.usable + 1, dtype=np.int64)
@@ -259,9 +260,11 @@ def _search(  # noqa: PLR0915 - one loop is one search
         if (
             rows == 1
             and left[depth, 0] > 0.0
+            and block.wf * block.a[0, j] >= block.w[j] * covered_by_step
             and cost[depth] + _fills(block, order, depth, left[depth]) >= _cutoff(answers, gap)
         ):
             # Short of covering, fewer of the best item never bound better: what cuts this count cuts all smaller ones.
+            # Not so where the filler is cheaper than the item: then what it can fill is better left to it.
             depth -= 2
             entering = False
     return visited > nodes

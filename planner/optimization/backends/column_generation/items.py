@@ -74,11 +74,15 @@ class _Reading:
         self.on_order: dict[Key, int] = {}
         self.covers: list[Row] = []
         self.whole: int | None = None
+        self.pair: tuple[Key, ...] = ()
         self.block = block
 
     def read(self) -> bool:
         """Sort all rows; False where one has no place in a covering problem."""
-        return all(self._read_row(row) for row in self.block.rows) and self._kinds_fit()
+        if not all(self._read_row(row) for row in self.block.rows):
+            return False
+        self._narrow_shares()
+        return self._kinds_fit()
 
     def _read_row(self, row: Row) -> bool:
         if len(row.terms) == 1:
@@ -117,13 +121,21 @@ class _Reading:
         """Y + z = whole, once."""
         if self.whole is not None or len(row.terms) != 2 or row.lower != row.upper:  # noqa: PLR2004 - y and z
             return False
-        self.whole = row.lower
+        self.whole, self.pair = row.lower, tuple(row.terms)
         return all(coefficient == 1 for coefficient in row.terms.values())
+
+    def _narrow_shares(self) -> None:
+        """A limit of one share is one of the other: with what is served known, nothing is left to fill."""
+        if self.whole is None:
+            return
+        for one, other in (self.pair, self.pair[::-1]):
+            self.lower[one] = max(self.lower[one], self.whole - self.upper[other])
+            self.upper[one] = min(self.upper[one], self.whole - self.lower[other])
 
     def _kinds_fit(self) -> bool:
         """Covering rows hold replicas that cover and at most one share that owes."""
         free_shares = [k for k in self.columns if k[0] in {"y", "z"} and self.lower[k] != self.upper[k]]
-        if len(free_shares) not in {0, 2} or bool(free_shares) != (self.whole is not None):
+        if len(free_shares) not in {0, 2} or (free_shares and self.whole is None):
             return False
         known = {"n", "y", "z", "start", "down"}
         if any(key[0] not in known for key in self.columns):
@@ -182,15 +194,16 @@ class _Reading:
         return added
 
     def _add_rest(self, found: CoveringBlock) -> None:
-        for key, column in self.columns.items():
+        for key in self.columns:
             if key not in found.base:
-                found.base[key] = column.lower
+                found.base[key] = self.lower[key]
 
     def _add_filler(self, found: CoveringBlock) -> None:
         if self.whole is None:
             return
-        y = next(k for k in self.columns if k[0] == "y" and self.lower[k] != self.upper[k])
-        z = next(k for k in self.columns if k[0] == "z" and self.lower[k] != self.upper[k])
+        y, z = sorted(self.pair)
+        if self.lower[z] == self.upper[z]:
+            return
         found.base[z] = self.lower[z]
         found.base[y] = self.whole - self.lower[z]
         found.filler = Item({z: 1, y: -1}, self.upper[z] - self.lower[z])
