@@ -8,16 +8,20 @@ CONSTRAINTS ?=
 PYTEST_ARGS ?=
 
 RUN := $(VENV)/.installed-run
+UI := $(VENV)/.installed-ui
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-solvers lint format typecheck bench lock wheel clean
+.PHONY: help demo demo-ui test test-solvers lint format typecheck bench lock wheel clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) ## plan the first scenario and show the answer
 	$(BIN)/fleetplan plan data/scenarios/01-two-variants.yaml
+
+demo-ui: $(UI) ## open the what-if app on this machine
+	$(BIN)/fleetplan ui
 
 test: lint typecheck ## run every check: lint, types, import floors, tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
@@ -63,6 +67,10 @@ $(BIN)/python:
 $(RUN): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable .
 	@touch $@
+
+$(UI): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable ".[ui]"
+	@touch $@ $(RUN)
 
 $(DEV): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable ".[dev]"

@@ -16,6 +16,7 @@ from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.export import ExportOptions, export
 from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
+from planner.cli.commands.ui import UiOptions, ui
 from planner.cli.edge import ExitCode, is_about_output, takes, unwritten
 from planner.cli.terminal import complain, spell_out_what_cannot_be_written
 from planner.errors import Finding, nearest
@@ -64,6 +65,7 @@ catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))
 catalog.command("show")(takes(knowledge.ShowOptions)(knowledge.catalog_show))
 app.command("schema")(takes(knowledge.SchemaOptions)(knowledge.schema))
 app.command("plugins")(takes(knowledge.PluginOptions)(knowledge.plugins))
+app.command("ui")(takes(UiOptions)(ui))
 app.add_typer(importing, name="import")
 importing.command("aiconfigurator")(takes(knowledge.ImportOptions)(knowledge.import_aiconfigurator))
 

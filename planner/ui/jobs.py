@@ -7,6 +7,7 @@ pushed out by newer ones. Processes speak JSON lines over pipes, so nothing is e
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -48,15 +49,16 @@ class Task:
     Attributes:
         kind: name of a function in :mod:`planner.ui.tasks`.
         arguments: what it is given, as JSON would hold it.
+        key: equal tasks have equal keys.
     """
 
     kind: str
     arguments: Mapping[str, Any]
+    key: str = field(init=False)
 
-    @property
-    def key(self) -> str:
-        """Equal tasks have equal keys."""
-        return json.dumps([self.kind, self.arguments], sort_keys=True, separators=(",", ":"))
+    def __post_init__(self) -> None:
+        text = json.dumps([self.kind, self.arguments], sort_keys=True, separators=(",", ":"))
+        object.__setattr__(self, "key", f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +293,7 @@ class Workers:
         self._jobs[key] = replace(self._jobs[key], **changes)
 
     def _forget_old(self, newest: str) -> None:
-        sizes = {
-            key: len(key) + (len(job.result) if isinstance(job.result, str) else 0)
-            for key, job in self._jobs.items()
-        }
+        sizes = {key: len(job.result or "") for key, job in self._jobs.items()}
         total = sum(sizes.values())
         for key in list(self._jobs):
             if total <= _KEPT_BYTES:

@@ -1,4 +1,4 @@
-"""What one person works on: named variants of a scenario, each with what it was before and how to solve it."""
+"""What one person works on: named drafts of a scenario, each with what it was before and how to solve it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from models.value import Value
 __all__ = ["DRAFTS_LIMIT", "Draft", "How", "Workspace"]
 
 DRAFTS_LIMIT: Final = 20
-"""Variants side by side; more cannot be compared by eye."""
+"""Drafts side by side; more cannot be compared by eye."""
 
 _UNDO_LIMIT: Final = 50
 _UNDO_SERVICES: Final = 5_000
@@ -30,7 +30,7 @@ class How(Value):
 
 
 class Draft(Value):
-    """One named variant: the scenario as it is, and the steps back and forth."""
+    """One named draft: the scenario as it is, and the steps back and forth."""
 
     name: str = Field(min_length=1, max_length=60, description="what people call it")
     scenario: Scenario = Field(description="as it is now")
@@ -71,7 +71,7 @@ class Workspace(Value):
     def _names(self) -> Self:
         names = [draft.name for draft in self.drafts]
         if len({*names}) != len(names):
-            raise ValueError("two variants have one name")
+            raise ValueError("two drafts have one name")
         if self.opened not in names:
             raise ValueError(f"found {self.opened!r}; allowed: {', '.join(names)}")
         return self

@@ -158,13 +158,13 @@ def test_an_error_keeps_every_finding(bench: Bench) -> None:
 
 def test_a_real_process_plans_and_says_what_is_wrong() -> None:
     from planner import load_scenario
-    from planner.ui.tasks.plan import arguments
+    from planner.ui.tasks.plan import plan_task
     from planner.ui.workspace import How
 
     scenario = load_scenario("data/scenarios/01-two-variants.yaml")
     workers = Workers(1)
-    good = Task("plan", arguments(scenario, How()))
-    bad = Task("plan", {**arguments(scenario, How()), "how": {"solver": "nobody"}})
+    good = plan_task(scenario, How())
+    bad = Task("plan", {**good.arguments, "how": {"solver": "nobody"}})
     try:
         tick = threading.Event()
         for task in (good, bad):

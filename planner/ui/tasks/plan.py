@@ -9,15 +9,17 @@ from models.report import Report
 from models.scenario import Scenario
 from planner.optimization.protocol import SolveOptions
 from planner.planning import judge, plan_scenario, sized, solve_with
+from planner.ui.jobs import Task
 from planner.ui.tasks.protocol import Reporter
 from planner.ui.workspace import How
 
-__all__ = ["arguments", "run"]
+__all__ = ["plan_task", "run"]
 
 
-def arguments(scenario: Scenario, how: How) -> dict[str, Any]:
-    """What :func:`run` is given, as JSON holds it."""
-    return {"scenario": scenario.model_dump(mode="json"), "how": how.model_dump(mode="json")}
+def plan_task(scenario: Scenario, how: How) -> Task:
+    """The task that plans a scenario."""
+    fields = scenario.model_dump(mode="json", exclude_defaults=True)
+    return Task("plan", {"scenario": fields, "how": how.model_dump(mode="json")})
 
 
 def run(given: Mapping[str, Any], report: Reporter) -> str:

@@ -1,0 +1,53 @@
+"""The frame around all pages: navigation, which draft is open, undo and redo."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from planner import __version__
+from planner.ui import session
+from planner.ui.pages import PAGES
+
+__all__ = ["show"]
+
+
+def show() -> None:
+    """Run the app: the frame, then the page that the visitor is on."""
+    st.set_page_config(
+        page_title="fleetplan",
+        page_icon=":material/dns:",
+        layout="wide",
+        menu_items={
+            "About": f"fleetplan {__version__}: how many replicas of which variant run on which GPUs."
+        },
+    )
+    session.workers()  # its process loads the solvers while the page is drawn
+    session.open_workspace()
+    page = st.navigation(
+        [
+            st.Page(each.path, title=each.title, icon=each.icon, url_path=each.name, default=each is PAGES[0])
+            for each in PAGES
+        ]
+    )
+    with st.sidebar:
+        _show_open_draft()
+    page.run()
+
+
+def _show_open_draft() -> None:
+    workspace = session.workspace()
+    names = [draft.name for draft in workspace.drafts]
+    opened = st.selectbox(
+        "Draft", names, index=names.index(workspace.opened), help="The scenario that the pages show."
+    )
+    if opened != workspace.opened:
+        session.keep(workspace.open(opened))
+        st.rerun()
+    draft = workspace.draft
+    back, forth = st.columns(2)
+    if back.button("Undo", icon=":material/undo:", disabled=not draft.past, width="stretch"):
+        session.change(lambda draft: draft.undone())
+        st.rerun()
+    if forth.button("Redo", icon=":material/redo:", disabled=not draft.future, width="stretch"):
+        session.change(lambda draft: draft.redone())
+        st.rerun()

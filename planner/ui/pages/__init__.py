@@ -1,0 +1,32 @@
+"""The pages of the app, one file each: inputs, one call, a drawing. A new page is a file and a line here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = ["PAGES", "PageFile"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """One page.
+
+    Attributes:
+        name: of its file here, and its place in the address bar.
+        title: in the navigation.
+        icon: a Material symbol.
+    """
+
+    name: str
+    title: str
+    icon: str
+
+    @property
+    def path(self) -> Path:
+        """The file that Streamlit runs."""
+        return Path(__file__).parent / f"{self.name}.py"
+
+
+PAGES: Final = (PageFile("plan", "Plan", ":material/account_tree:"),)

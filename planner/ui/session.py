@@ -1,0 +1,145 @@
+"""What a page may know of its visitor: the workspace, the workers, and reports that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import streamlit as st
+
+from models.report import Report
+from models.scenario import Scenario
+from planner.ui.examples import first_scenario
+from planner.ui.jobs import Job, Task, Workers
+from planner.ui.store import Store, default_folder, new_token
+from planner.ui.tasks.plan import plan_task
+from planner.ui.workspace import DRAFTS_LIMIT, Draft, How, Workspace
+
+__all__ = [
+    "ask",
+    "asked",
+    "change",
+    "job_of",
+    "keep",
+    "open_workspace",
+    "plan_task_of",
+    "read_report",
+    "report_of",
+    "stop",
+    "workers",
+    "workspace",
+]
+
+_PLACE: Final = "w"
+"""Where in the address bar, and in the visit, the token stands."""
+
+_WORKSPACE: Final = "fleetplan.workspace"
+_ASKED: Final = "fleetplan.asked"
+_TASKS: Final = "fleetplan.tasks"
+
+
+@st.cache_resource(show_spinner=False)
+def workers() -> Workers:
+    """The worker processes of this server."""
+    return Workers(1)
+
+
+@st.cache_resource(show_spinner=False)
+def _store() -> Store:
+    return Store(default_folder())
+
+
+def open_workspace() -> None:
+    """Have a workspace: the one of this visit, the one that the address bar names, or a new one with an example."""
+    if _WORKSPACE not in st.session_state:
+        token = st.query_params.get(_PLACE, "")
+        found = _store().load(token)
+        st.session_state[_PLACE] = token if found is not None else new_token()
+        st.session_state[_WORKSPACE] = found or Workspace.of(first_scenario())
+        if found is None:
+            _store().save(st.session_state[_PLACE], st.session_state[_WORKSPACE])
+    if st.query_params.get(_PLACE) != st.session_state[_PLACE]:
+        st.query_params[_PLACE] = st.session_state[_PLACE]
+
+
+def workspace() -> Workspace:
+    """What the visitor works on."""
+    value: Workspace = st.session_state[_WORKSPACE]
+    return value
+
+
+def keep(new: Workspace) -> None:
+    """Go on with another state of the workspace; a reload finds it again."""
+    if new == workspace():
+        return
+    st.session_state[_WORKSPACE] = new
+    if not _store().save(st.session_state[_PLACE], new):
+        st.toast(
+            "This change could not be written to disk; a reload will lose it.", icon=":material/warning:"
+        )
+
+
+def change(edit: Callable[[Draft], Draft]) -> None:
+    """Change the open draft."""
+    keep(workspace().put(edit(workspace().draft)))
+
+
+# Work beside the page. Which job belongs to which question is remembered for this visit.
+
+
+def ask(question: str, task: Task) -> str:
+    """Have a task done for a question of this visitor; the job that it replaces is not waited for any more."""
+    remembered = _remembered()
+    before = remembered.get(question)
+    if before is not None and before != task.key:
+        workers().stop(before)
+    remembered[question] = workers().ask(task)
+    return task.key
+
+
+def asked(question: str) -> str | None:
+    """The key of the job that answers a question; None: it was not asked."""
+    return _remembered().get(question)
+
+
+def job_of(question: str) -> Job | None:
+    """The job that answers a question, as it stands."""
+    key = asked(question)
+    return workers().look(key) if key is not None else None
+
+
+def stop(question: str) -> None:
+    """Stop working on a question."""
+    key = asked(question)
+    if key is not None:
+        workers().stop(key)
+
+
+def _remembered() -> dict[str, str]:
+    remembered: dict[str, str] = st.session_state.setdefault(_ASKED, {})
+    return remembered
+
+
+def plan_task_of(draft: Draft) -> Task:
+    """The task that plans a draft exactly as it is now, the way this workspace solves."""
+    how = workspace().how
+    made: list[tuple[Scenario, How, Task]] = st.session_state.setdefault(_TASKS, [])
+    for scenario, with_how, task in made:
+        if scenario is draft.scenario and with_how == how:
+            return task
+    task = plan_task(draft.scenario, how)
+    made.append((draft.scenario, how, task))
+    del made[:-DRAFTS_LIMIT]
+    return task
+
+
+def report_of(draft: Draft) -> Report | None:
+    """The report of a draft exactly as it is now; None while there is none."""
+    job = workers().look(plan_task_of(draft).key)
+    return read_report(job.task.key, job.result) if job is not None and job.result is not None else None
+
+
+@st.cache_resource(show_spinner=False, max_entries=40)
+def read_report(key: str, _text: str) -> Report:
+    """The report in a text; ``key`` is that of the job it came from."""
+    return Report.model_validate_json(_text)
