@@ -21,7 +21,7 @@ from planner.optimization import SOLVERS, solve
 from planner.optimization.formulation import formulate
 from planner.optimization.protocol import SolveOptions
 from planner.referee import assess
-from tests.benchmarks.registry import INSTANCES, SIZES, Family, Instance
+from tests.benchmarks.registry import INSTANCES, ONE_SERVICE_SIZES, SIZES, Family, Instance
 
 __all__ = [
     "SOLVED_BY",
@@ -173,7 +173,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print, and write the section of the page."""
     parser = argparse.ArgumentParser(description="Measure sizes by phases.")
     parser.add_argument(
-        "--sizes", type=int, nargs="+", default=list(SIZES), choices=SIZES, help="numbers of services"
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=[20, 100],
+        choices=(*SIZES, *ONE_SERVICE_SIZES),
+        help="numbers of services",
     )
     parser.add_argument(
         "--families", nargs="+", default=list(Family), choices=list(Family), help="how scarce"
@@ -182,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="time limit per solve")
     parser.add_argument("--no-write", action="store_true", help=f"leave {PAGE.relative_to(ROOT)} as it is")
     arguments = parser.parse_args(argv)
-    chosen = [i for i in INSTANCES if i.services in arguments.sizes and i.family in arguments.families]
+    chosen = [i for i in INSTANCES if i.size in arguments.sizes and i.family in arguments.families]
     rows = []
     for row in measured(chosen, arguments.solvers, SolveOptions(time_limit_s=arguments.seconds)):
         rows.append(row)
