@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from models.ids import LlmId
-from models.units import Count, PositiveCount, TokenCount
+from models.units import Bytes, Count, PositiveCount, TokenCount
 from models.value import Value
 
 __all__ = ["Attention", "GroupedQueryAttention", "LatentAttention", "Llm", "Moe", "Precision", "bytes_of"]
@@ -47,11 +47,25 @@ class GroupedQueryAttention(Value):
     )
     kv_heads: PositiveCount = Field(description="key-value heads (num_key_value_heads of the configuration)")
     head_dim: PositiveCount = Field(description="numbers per head (head_dim of the configuration)")
+    value_head_dim: PositiveCount | None = Field(
+        None,
+        description="numbers of a value where they are not those of a key (v_head_dim); None: as head_dim",
+    )
+
+    @property
+    def numbers_per_token_and_head(self) -> int:
+        """Numbers kept per token, layer and KV head: one key and one value."""
+        return self.head_dim + (self.value_head_dim or self.head_dim)
 
     @property
     def numbers_per_token_and_layer(self) -> int:
         """Numbers kept per token and layer: one key and one value of every KV head."""
-        return 2 * self.kv_heads * self.head_dim
+        return self.kv_heads * self.numbers_per_token_and_head
+
+    @property
+    def index_bytes_per_token_and_layer(self) -> int:
+        """Bytes of an index: there is none."""
+        return 0
 
 
 class LatentAttention(Value):
@@ -64,11 +78,24 @@ class LatentAttention(Value):
     rope_head_dim: PositiveCount = Field(
         description="numbers of the shared rotary key (qk_rope_head_dim of the configuration)"
     )
+    index_head_dim: Count = Field(
+        0,
+        le=10**6,
+        description="numbers of the key of a sparse-attention index (index_head_dim of the configuration); 0: none",
+    )
 
     @property
     def numbers_per_token_and_layer(self) -> int:
         """Numbers kept per token and layer: the compressed latent and the shared rotary key."""
         return self.kv_lora_rank + self.rope_head_dim
+
+    @property
+    def index_bytes_per_token_and_layer(self) -> int:
+        """Bytes of the index per token and layer, whatever the precision of the cache.
+
+        The index of DeepSeek-V3.2 (arXiv 2512.02556, 2.1) keeps one 8-bit key with a 32-bit scale per 128 numbers.
+        """
+        return self.index_head_dim + 4 * -(-self.index_head_dim // 128)
 
 
 Attention = Annotated[GroupedQueryAttention | LatentAttention, Field(discriminator="kind")]
@@ -84,6 +111,11 @@ class Moe(Value):
     shared_experts: Count = Field(0, description="experts per MoE layer that every token visits")
     routed_parameters: PositiveCount | None = Field(
         None, le=10**14, description="parameters of all routed experts of all layers together; None: unknown"
+    )
+    expert_size: PositiveCount | None = Field(
+        None,
+        le=10**7,
+        description="width of one routed expert (moe_intermediate_size of the configuration); None: unknown",
     )
 
 
@@ -101,10 +133,25 @@ class Llm(Value):
     attention: Attention = Field(description="what a token leaves in the KV cache")
     sliding_window_tokens: TokenCount | None = Field(None, description="window of the sliding-window layers")
     sliding_layers: Count = Field(0, description="how many of the layers keep only the window")
+    sliding_attention: GroupedQueryAttention | None = Field(
+        None, description="heads of the sliding-window layers where they differ; None: as attention"
+    )
     stateless_layers: Count = Field(0, description="layers that keep no KV cache (linear attention, Mamba)")
+    state_bytes_per_sequence: Bytes = Field(
+        0,
+        description="fixed state that one sequence keeps over all those layers together, whatever its length, bytes",
+    )
     moe: Moe | None = Field(None, description="experts; None: dense")
     hidden_size: PositiveCount | None = Field(
         None, description="width of the hidden state (hidden_size of the configuration); None: unknown"
+    )
+    feed_forward_size: PositiveCount | None = Field(
+        None,
+        le=10**7,
+        description="width of its dense feed-forward layers (intermediate_size of the configuration); None: unknown or none",
+    )
+    query_heads: PositiveCount | None = Field(
+        None, le=10**5, description="query heads (num_attention_heads of the configuration); None: unknown"
     )
     vocabulary: PositiveCount | None = Field(
         None, description="tokens it knows (vocab_size of the configuration); None: unknown"
@@ -113,6 +160,17 @@ class Llm(Value):
         None, description="longest input and output together, tokens; None: unknown"
     )
     precision: Precision = Field(Precision.BF16, description="precision of the published weights")
+    wide_parameters: PositiveCount | None = Field(
+        None,
+        le=10**14,
+        description="parameters that stay at 16 bit where the others are stored in fewer; None: embedding and output head",
+    )
+    weight_bits: float | None = Field(
+        None,
+        gt=0,
+        le=64,
+        description="bits of one published weight with its share of the scales; None: as usual for the precision",
+    )
     aliases: tuple[str, ...] = Field((), description="other names, e.g. the repository the weights live in")
 
     @model_validator(mode="after")
@@ -121,18 +179,29 @@ class Llm(Value):
             raise ValueError("sliding_layers and stateless_layers together exceed layers")
         if self.sliding_layers and self.sliding_window_tokens is None:
             raise ValueError("sliding_layers needs sliding_window_tokens")
+        if self.state_bytes_per_sequence and not self.stateless_layers:
+            raise ValueError("state_bytes_per_sequence needs stateless_layers")
+        if self.wide_parameters is not None and self.wide_parameters > self.parameters:
+            raise ValueError("wide_parameters exceeds parameters")
         return self
 
     def kv_bytes(self, tokens: int, precision: Precision = Precision.BF16) -> int:
         """Bytes of KV cache that one sequence of ``tokens`` tokens holds over all layers.
 
-        Sliding-window layers hold at most their window, stateless layers nothing. Linear in the tokens
-        where there is no window.
+        Sliding-window layers hold at most their window, stateless layers their fixed state. Linear in the
+        tokens where there is neither.
         """
-        full_layers = self.layers - self.sliding_layers - self.stateless_layers
-        windowed = min(tokens, self.sliding_window_tokens or 0)
-        held = full_layers * tokens + self.sliding_layers * windowed
-        return int(held * self.attention.numbers_per_token_and_layer * bytes_of(precision))
+        full = self.full_layers * tokens
+        sliding = self.sliding_layers * min(tokens, self.sliding_window_tokens or 0)
+        numbers = full * self.attention.numbers_per_token_and_layer
+        numbers += sliding * (self.sliding_attention or self.attention).numbers_per_token_and_layer
+        index = full * self.attention.index_bytes_per_token_and_layer
+        return int(numbers * bytes_of(precision)) + index + self.state_bytes_per_sequence
+
+    @property
+    def full_layers(self) -> int:
+        """Layers that keep every token."""
+        return self.layers - self.sliding_layers - self.stateless_layers
 
     def weight_bytes(self, precision: Precision | None = None) -> int:
         """Bytes of all weights when every one is stored in ``precision`` (default: as published)."""

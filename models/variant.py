@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from models.engine import EngineArguments
 from models.ids import AcceleratorId, Name, PoolId, VariantId
 from models.llm import Precision
 from models.units import (
@@ -152,6 +153,9 @@ class Variant(Value):
     )
     activation_reserve_bytes: Bytes | None = Field(
         None, description="memory for activations and graphs per accelerator; None: default of the formula"
+    )
+    engine_arguments: EngineArguments = Field(
+        EngineArguments(), description="what the engine is started with, as far as it decides memory"
     )
     startup_s: Seconds = Field(
         120.0, description="time from request to ready, s (measured 65-130 s for 0.6B-32B, llm-d benchmarks)"

@@ -35,7 +35,7 @@ from models.variant import Parallelism, Quantization, Role, Variant
 from planner.catalog import Catalog
 from planner.errors import CatalogError
 from planner.importers.aiconfigurator_rows import Layout, RawRow, read_rows
-from planner.performance.memory import kv_capacity_tokens
+from planner.performance.memory import RESERVE_BYTES, kv_capacity_tokens
 from planner.performance.residence import e2e_s, residence_s
 
 __all__ = ["Imported", "Skip", "import_aiconfigurator"]
@@ -211,7 +211,8 @@ def _parallelism(layout: Layout, llm: Llm) -> Parallelism | Skip:
 def _impossible(run: _Run) -> Skip | None:
     """Why a run cannot have happened as described; it then describes another one, and gives no point.
 
-    The cache is counted at 8 bit, the smallest in use, because the table does not say.
+    The cache is counted at 8 bit, the smallest in use, because the table does not say, and nothing is kept for
+    how one engine or another measures itself beyond what all of them need.
     """
     row = run.row
     for role, parallelism, workers in run.workers:
@@ -220,6 +221,7 @@ def _impossible(run: _Run) -> Skip | None:
             accelerator=run.accelerator.id,
             parallelism=parallelism,
             quantization=Quantization(weights=run.precision, kv_cache=Precision.FP8),
+            activation_reserve_bytes=RESERVE_BYTES,
         )
         length = row.input_tokens + row.output_tokens
         fit = kv_capacity_tokens(run.llm, run.accelerator, variant, sequence_tokens=length)

@@ -17,6 +17,7 @@ from planner.performance.memory import (
     kv_bytes_per_token,
     kv_capacity_tokens,
     tokens_in,
+    way_to_fit,
     weight_bytes_per_accelerator,
 )
 
@@ -79,15 +80,32 @@ def test_kv_bytes_become_the_tokens_that_vllm_reports(
     assert abs(ours - tokens) <= off_by_blocks * BLOCK_TOKENS
 
 
-@pytest.mark.parametrize(
-    ("llm", "shown_gib", "tokens"), [("Llama-3.1-8B", 54.68, 447_936), ("Qwen2.5-14B", 41.57, 226_992)]
-)
-def test_the_default_reserve_is_on_the_safe_side_of_vllm_and_close(
-    catalog: Catalog, llm: str, shown_gib: float, tokens: int
+RTX_4090 = {"id": "RTX4090", "vendor": "NVIDIA", "memory_bytes": 25_250_627_584}
+RECORDS = [
+    # vLLM on an H100 at utilization 0.90, start-up lines (V1 of data/SOURCES.md): GiB shown and tokens.
+    ("Llama-3.1-8B", "H100", {"max_requests": 128}, 54.68, 447_936),
+    ("Qwen2.5-14B", "H100", {"max_requests": 128}, 41.57, 226_992),
+    # vLLM 0.19.0 on an RTX 4090 (V3): 2,588 blocks of 16 tokens at 131,072 bytes.
+    (
+        "Llama-3.1-8B",
+        "RTX4090",
+        {"max_requests": 256, "batched_tokens": 2048},
+        41_408 * 131_072 / GIB,
+        41_408,
+    ),
+]
+
+
+@pytest.mark.parametrize(("llm", "accelerator", "arguments", "gib", "tokens"), RECORDS)
+def test_the_cache_is_within_three_percent_of_vllm(
+    catalog: Catalog, llm: str, accelerator: str, arguments: dict[str, int], gib: float, tokens: int
 ) -> None:
-    ours = kv_capacity_tokens(catalog.llm(llm), catalog.accelerator("H100"), a_variant())
-    assert 0.98 * tokens <= (ours.kv_tokens or 0) <= tokens
-    assert 0.98 * shown_gib <= ours.kv_bytes / GIB <= shown_gib
+    device = (
+        Accelerator.model_validate(RTX_4090) if accelerator == "RTX4090" else catalog.accelerator(accelerator)
+    )
+    ours = kv_capacity_tokens(catalog.llm(llm), device, a_variant(engine_arguments=arguments))
+    assert ours.kv_bytes / GIB == pytest.approx(gib, rel=0.03)
+    assert ours.kv_tokens == pytest.approx(tokens, rel=0.03)
 
 
 def test_what_is_left_is_memory_less_weights_less_reserve() -> None:
@@ -136,7 +154,13 @@ def test_parallelism_splits_weights_and_cache(degrees: dict[str, int], tokens: i
 
 @pytest.mark.parametrize(
     ("precision", "weights"),
-    [(Precision.FP32, 4.0e9), (Precision.FP16, 2.0e9), (Precision.FP8, 1.0e9), (Precision.INT4, 0.5625e9)],
+    [
+        (Precision.FP32, 4.0e9),
+        (Precision.FP16, 2.0e9),
+        (Precision.FP8, 1.0e9),
+        (Precision.FP4, 0.5625e9),
+        (Precision.INT4, 0.51953125e9),
+    ],
 )
 def test_quantized_weights_take_less(precision: Precision, weights: float) -> None:
     assert weight_bytes_per_accelerator(an_llm(), a_variant(precision)) == weights
@@ -211,3 +235,83 @@ def test_layers_without_a_cache_take_no_tokens() -> None:
     none = fit(an_llm(stateless_layers=10))
     assert none.fits
     assert none.kv_tokens is None
+
+
+def test_the_last_layers_may_have_other_heads_and_a_window() -> None:
+    narrow = {"kv_heads": 2, "head_dim": 50}
+    llm = an_llm(sliding_layers=5, sliding_window_tokens=1000, sliding_attention=narrow)
+    assert kv_bytes_per_token(llm, a_variant()) == 8_000 + 5 * 2 * 2 * 50 * 2
+    assert kv_bytes_per_token(llm, a_variant(), sequence_tokens=10_000) == llm.kv_bytes(10_000)
+
+
+def test_values_may_be_narrower_than_keys() -> None:
+    attention = {"kind": "gqa", "kv_heads": 4, "head_dim": 192, "value_head_dim": 128}
+    assert kv_bytes_per_token(an_llm(attention=attention), a_variant(tp=2)) == 10 * 2 * (192 + 128) * 2
+
+
+def test_an_index_is_kept_at_eight_bit_beside_the_latent() -> None:
+    attention = {"kind": "mla", "kv_lora_rank": 512, "rope_head_dim": 64, "index_head_dim": 128}
+    llm = an_llm(attention=attention)
+    assert kv_bytes_per_token(llm, a_variant()) == 10 * (576 * 2 + 132)
+    assert kv_bytes_per_token(llm, a_variant(kv=Precision.FP8)) == 10 * (576 + 132)
+    assert llm.kv_bytes(7) == 7 * 10 * (576 * 2 + 132)
+
+
+def test_a_sequence_holds_one_state() -> None:
+    llm = an_llm(stateless_layers=5, state_bytes_per_sequence=8_000_000)
+    assert kv_bytes_per_token(llm, a_variant(), sequence_tokens=1000) == 8_000 * 1000 + 8_000_000
+    assert kv_bytes_per_token(llm, a_variant(tp=2), sequence_tokens=1000) == 4_000 * 1000 + 4_000_000
+    # 8 GB hold 500 sequences of 16 MB, so 500,000 tokens, half of what they would hold without states.
+    assert fit(llm, sequence_tokens=1000).kv_tokens == 500_000
+    assert fit(llm).kv_tokens == 1_000_000
+
+
+def test_redundant_experts_take_memory() -> None:
+    llm = an_llm(moe=MOE)
+    plain = weight_bytes_per_accelerator(llm, a_variant(dp=4, ep=4))
+    more = weight_bytes_per_accelerator(llm, a_variant(dp=4, ep=4, engine_arguments={"redundant_experts": 4}))
+    # Three experts on a rank instead of two, of 0.2e9 bytes each.
+    assert more - plain == 0.2e9
+    dense = weight_bytes_per_accelerator(an_llm(), a_variant(dp=4, engine_arguments={"redundant_experts": 4}))
+    assert dense == 2e9
+
+
+def test_weights_as_published_may_be_wide_in_part_and_have_scales() -> None:
+    llm = an_llm(precision="fp4", wide_parameters=200_000_000, weight_bits=4.25)
+    assert weight_bytes_per_accelerator(llm, a_variant()) == 0.8e9 * 4.25 / 8 + 0.2e9 * 2
+    # Stored otherwise than published, nobody says what stays wide.
+    assert weight_bytes_per_accelerator(llm, a_variant(Precision.FP8)) == 1e9
+
+
+def test_the_cache_must_hold_one_request_of_the_longest_context() -> None:
+    arguments = {"context_tokens": 500_001}
+    assert not fit(engine_arguments=arguments).fits
+    assert fit(engine_arguments=arguments).missing_bytes == 16_000
+    assert fit(engine_arguments={"context_tokens": 500_000}).fits
+    assert fit(engine_arguments=arguments, tp=2).fits
+
+
+def test_blocks_have_the_size_that_the_engine_is_told() -> None:
+    spare = 16_000 * 100
+    assert fit(memory_bytes=2 * 10**9 + spare, engine_arguments={"block_tokens": 64}).kv_tokens == 64
+    assert fit(memory_bytes=2 * 10**9 + spare).kv_tokens == 96
+
+
+@pytest.mark.parametrize(
+    ("memory", "fields", "llm", "tp", "weights"),
+    [
+        (1.5e9, {}, {}, 2, Precision.FP8),
+        (0.6e9, {}, {}, 4, Precision.FP4),
+        (0.3e9, {}, {}, 8, None),
+        (0.3e9, {"tp": 4}, {}, 8, Precision.FP8),
+        (0.6e9, {}, {"query_heads": 6}, None, Precision.FP4),
+        (1e6, {}, {}, None, None),
+    ],
+)
+def test_it_names_what_would_fit(
+    memory: float, fields: dict[str, Any], llm: dict[str, Any], tp: int | None, weights: Precision | None
+) -> None:
+    variant = a_variant(memory_utilization=1.0, activation_reserve_bytes=0, **fields)
+    assert not kv_capacity_tokens(an_llm(**llm), an_accelerator(int(memory)), variant).fits
+    way = way_to_fit(an_llm(**llm), an_accelerator(int(memory)), variant)
+    assert (way.tp, way.weights) == (tp, weights)
