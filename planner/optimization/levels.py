@@ -9,6 +9,7 @@ from math import ceil, floor
 from models.solution import Level
 from planner.clock import Clock
 from planner.optimization.backends.engine import Ask, Engine, Outcome, Termination
+from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Goal, IntegerProgram, Key, Row
 from planner.optimization.protocol import Progress, ProgressEvent, SolveOptions
 
@@ -53,6 +54,7 @@ class Descent:
         tolerance: relative slack that a held level leaves to the next ones.
         values: values of the latest plan; empty while there is none.
         stopped: set when no further level can be asked: no plan, or no time.
+        memory: what engines keep from level to level.
         unreached: set when a level was left out, so that nothing after it is proven.
     """
 
@@ -68,6 +70,7 @@ class Descent:
     stopped: Termination | None = None
     unreached: bool = False
     start_s: float = 0.0
+    memory: Memory = field(default_factory=Memory)
 
     def __post_init__(self) -> None:
         self.start_s = self.start_s or self.clock.monotonic_s()
@@ -173,6 +176,7 @@ class Descent:
                 seed=self.options.seed,
                 hint=self.hint or None,
                 report=lambda value, bound: self._tell(goal, value, bound),
+                memory=self.memory,
             )
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Goal, IntegerProgram, Key
 
 __all__ = ["Ask", "Engine", "Outcome", "Report", "Termination", "better_of", "unheard"]
@@ -43,6 +44,7 @@ class Ask:
         seed: equal asks with equal seeds give equal answers.
         hint: values to start from; may be partial or infeasible.
         report: told about every better incumbent or bound.
+        memory: what the engine may keep for the next minimization; None: it keeps nothing.
     """
 
     program: IntegerProgram
@@ -53,6 +55,7 @@ class Ask:
     seed: int = 0
     hint: Mapping[Key, int] | None = None
     report: Report = unheard
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True, slots=True)

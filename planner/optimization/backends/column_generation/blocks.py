@@ -7,18 +7,27 @@ nodes, patterns of pods, fairness levels) belong to the master problem.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from planner.optimization.backends.column_generation.sparse import Terms, terms_of
 from planner.optimization.program import Column, IntegerProgram, Key, Row, fold
 
-__all__ = ["Block", "Shape", "shape_of"]
+__all__ = ["Block", "Shape", "grown", "shape_of"]
+
+Ints = NDArray[np.int64]
 
 _LOCAL: Final = frozenset(
     {"demand", "rate", "headroom", "bounds", "safe_scale_in", "survive", "ratio", "start", "incumbents"}
 )
+_ALONE: Final = frozenset({"n", "z", "y"})
+"""A candidate or a share whose every row was folded away is still a block of its own, not a column of the master."""
 
 
 @dataclass
@@ -33,7 +42,8 @@ class Block:
 class Shape:
     """A program cut into blocks, master columns, tying rows, and columns that are no decision.
 
-    ``impossible``: a row that is left with such columns only does not hold.
+    ``owner`` is the block of each column that has one. ``impossible``: a row that is left with columns that are no
+    decision only does not hold.
     """
 
     blocks: tuple[Block, ...]
@@ -41,67 +51,101 @@ class Shape:
     tying: tuple[Row, ...]
     fixed: tuple[Column, ...]
     impossible: bool
+    owner: Mapping[Key, int]
 
 
 def shape_of(program: IntegerProgram) -> Shape:
     """Cut a program into its blocks; together they hold every column once and every row once."""
-    local = [row for row in program.rows if _is_local(row)]
-    label = _labels(program, local)
-    blocks: dict[Key, Block] = defaultdict(Block)
-    for column in program.columns:
-        if column.key in label:
-            blocks[label[column.key]].columns.append(column)
+    position = {column.key: number for number, column in enumerate(program.columns)}
+    terms = terms_of([row.terms for row in program.rows], position)
+    label = _labels(program, terms)
+    blocks = tuple(Block() for _ in range(int(label.max(initial=-1)) + 1))
+    owner, rest = {}, []
+    for column, number in zip(program.columns, label.tolist(), strict=True):
+        if number >= 0:
+            owner[column.key] = number
+            blocks[number].columns.append(column)
+        else:
+            rest.append(column)
     tying = []
-    for row in program.rows:
-        owners = {label.get(key) for key in row.terms}
-        owner = next(iter(owners)) if len(owners) == 1 else None
-        if owner is not None:
-            blocks[owner].rows.append(row)
+    for row, number in zip(program.rows, _owners(terms, label).tolist(), strict=True):
+        if number >= 0:
+            blocks[number].rows.append(row)
         elif row.terms:
             tying.append(row)
-    rest = [column for column in program.columns if column.key not in label]
-    fixed = {column.key: column.lower for column in rest if column.lower == column.upper}
-    folded = [fold(row, fixed) for row in tying]
-    return Shape(
-        blocks=tuple(blocks.values()),
-        master=tuple(column for column in rest if column.lower < column.upper),
-        tying=tuple(row for row in folded if row.terms),
-        fixed=tuple(column for column in rest if column.lower == column.upper),
-        impossible=any(not row.terms and not row.holds({}) for row in folded),
+    none = Shape(blocks, (), (), (), impossible=False, owner=owner)
+    return _with_ties(none, rest, tying)
+
+
+def grown(shape: Shape, columns: Sequence[Column], rows: Sequence[Row]) -> Shape | None:
+    """The shape of the program with more columns and rows; None where they join or make blocks.
+
+    Blocks without a new row are the very same objects.
+    """
+    if any(column.key[0] in _ALONE for column in columns) or any(_is_local(row) for row in rows):
+        return None
+    more: dict[int, list[Row]] = {}
+    tying = []
+    for row in rows:
+        owners = {shape.owner.get(key, -1) for key in row.terms}
+        if len(owners) == 1 and -1 not in owners:
+            more.setdefault(owners.pop(), []).append(row)
+        elif row.terms:
+            tying.append(row)
+    blocks = list(shape.blocks)
+    for number, of_block in more.items():
+        blocks[number] = Block(blocks[number].columns, [*blocks[number].rows, *of_block])
+    return _with_ties(replace(shape, blocks=tuple(blocks)), columns, tying)
+
+
+def _with_ties(shape: Shape, columns: Sequence[Column], tying: Sequence[Row]) -> Shape:
+    """More columns of no block, and more rows that tie."""
+    fixed = (*shape.fixed, *(column for column in columns if column.lower == column.upper))
+    known = {column.key: column.lower for column in fixed}
+    folded = [fold(row, known) for row in tying]
+    return replace(
+        shape,
+        master=(*shape.master, *(column for column in columns if column.lower < column.upper)),
+        tying=(*shape.tying, *(row for row in folded if row.terms)),
+        fixed=fixed,
+        impossible=shape.impossible or any(not row.terms and not row.holds({}) for row in folded),
     )
 
 
-def _labels(program: IntegerProgram, local: Iterable[Row]) -> dict[Key, Key]:
-    """The block of every column that has one, named by one of its columns."""
-    parent: dict[Key, Key] = {}
-    for row in local:
-        _join(parent, row.terms)
-    label = {column.key: _root(parent, column.key) for column in program.columns if column.key in parent}
-    # A candidate whose every row was folded away is still a block of its own, not a column of the master.
-    return label | {
-        column.key: column.key
-        for column in program.columns
-        if column.key not in label and column.key[0] in {"n", "z", "y"} and column.lower < column.upper
-    }
+def _labels(program: IntegerProgram, terms: Terms) -> Ints:
+    """The block of every column, numbered in order of their first columns; -1: of none."""
+    n = len(program.columns)
+    local = np.repeat(
+        np.fromiter((_is_local(row) for row in program.rows), dtype=bool, count=len(program.rows)),
+        terms.counts,
+    )
+    first = np.repeat(terms.columns[terms.starts[:-1][terms.counts > 0]], terms.counts[terms.counts > 0])
+    pairs = first[local], terms.columns[local]
+    _, component = connected_components(
+        coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n)), directed=False
+    )
+    of_block = np.fromiter(
+        (column.key[0] in _ALONE and column.lower < column.upper for column in program.columns),
+        dtype=bool,
+        count=n,
+    )
+    of_block[pairs[1]] = True
+    label = np.full(n, -1, dtype=np.int64)
+    _, firsts, numbers = np.unique(component[of_block], return_index=True, return_inverse=True)
+    label[of_block] = np.argsort(np.argsort(firsts))[numbers]
+    return label
+
+
+def _owners(terms: Terms, label: Ints) -> Ints:
+    """The block of all columns of each row; -1 where they are not of one block, or there is none."""
+    found = np.full(len(terms.counts), -1, dtype=np.int64)
+    some = terms.counts > 0
+    if some.any():
+        labels, starts = label[terms.columns], terms.starts[:-1][some]
+        least, most = np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
+        found[some] = np.where(least == most, least, -1)
+    return found
 
 
 def _is_local(row: Row) -> bool:
-    return row.family in _LOCAL or (row.family == "change" and len(row.key) > 1)
-
-
-def _root(parent: dict[Key, Key], key: Key) -> Key:
-    while parent[key] != key:
-        parent[key] = parent[parent[key]]
-        key = parent[key]
-    return key
-
-
-def _join(parent: dict[Key, Key], keys: Iterable[Key]) -> None:
-    first: Key | None = None
-    for key in keys:
-        parent.setdefault(key, key)
-        root = _root(parent, key)
-        if first is None:
-            first = root
-        elif root != first:
-            parent[root] = first
+    return row.key[0] in _LOCAL or (row.key[0] == "change" and len(row.key) > 1)

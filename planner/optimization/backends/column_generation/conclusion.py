@@ -13,8 +13,9 @@ from planner.optimization.backends.column_generation.blocks import Shape
 from planner.optimization.backends.column_generation.finish import choose
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
-from planner.optimization.backends.column_generation.patterns import Pattern, Usage
+from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
+from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.program import Key
 

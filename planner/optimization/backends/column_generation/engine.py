@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.clock import Clock, SystemClock
-from planner.optimization.backends.column_generation.blocks import Shape, shape_of
 from planner.optimization.backends.column_generation.conclusion import Run, conclude
 from planner.optimization.backends.column_generation.covering import compile_kernel
-from planner.optimization.backends.column_generation.items import covering_block
-from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
-from planner.optimization.backends.column_generation.patterns import Pattern, Usage
-from planner.optimization.backends.column_generation.pricing import CoveringPricer, ProgramPricer
-from planner.optimization.backends.column_generation.relaxation import Relaxation
+from planner.optimization.backends.column_generation.patterns import Pattern
+from planner.optimization.backends.column_generation.preparation import Prepared, prepared
+from planner.optimization.backends.column_generation.recollection import (
+    Recollection,
+    proposals,
+    remember,
+    start_prices,
+)
+from planner.optimization.backends.column_generation.relaxation import Relaxed
+from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination
-from planner.optimization.program import Goal, Key, Row
+from planner.optimization.backends.memory import Memory
 
 __all__ = ["ColumnGeneration"]
 
+Floats = NDArray[np.float64]
+
 _RELAXATION_GAP: Final = 1e-5
-_SCALE: Final = 1e3
 _KEPT: Final = 1e-6
 """Excess of scaled tying rows that counts as none."""
+
+_DEAREST: Final = 20.0
+"""What breaking a row by one unit costs at first, in units of the dearest column per unit of that row."""
+
+_FIRMLY: Final = 1e4
+"""How many times as much it costs once it is known that all rows can be kept."""
 
 
 class ColumnGeneration:
@@ -43,86 +54,73 @@ class ColumnGeneration:
         end = self._clock.monotonic_s() + ask.seconds
         if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
             return Outcome(Termination.INFEASIBLE)
-        run = _prepare(ask)
-        if run.shape.impossible:
+        memory = ask.memory or Memory()
+        known = memory.recall(Recollection)
+        ready = prepared(ask.program, known.prepared if known else None)
+        known = known or Recollection(ready)
+        if ready.shape.impossible:
             return Outcome(Termination.INFEASIBLE)
+        run = _assemble(ask, ready, known)
 
         def keep_going() -> bool:
             return self._clock.monotonic_s() < end
 
-        def report(value: float, bound: float) -> None:
-            ask.report(None, bound + ask.goal.constant if bound > -inf else None)
-
-        relaxed = run.relaxation.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=report)
-        if relaxed.impossible:
+        relaxed = _relax(run, ready, keep_going)
+        if relaxed is None:
             return Outcome(Termination.INFEASIBLE)
-        if relaxed.answer is not None and relaxed.answer.broken > _KEPT and self._unkeepable(run, keep_going):
-            return Outcome(Termination.INFEASIBLE)
-        return conclude(run, relaxed, end, self._clock)
-
-    def _unkeepable(self, run: Run, keep_going: Callable[[], bool]) -> bool:
-        """Whether it is proven that tying rows must be broken: the least sum of excesses has a positive bound."""
-        goal = Goal("excess", {})
-        free = replace(run.ask, goal=goal)
-        phase_one = _assemble(free, run.shape, penalty=1.0)
-        phase_one.master.add([Pattern(p.block, 0.0, p.use, p.decode) for p in run.master.patterns])
-        relaxed = phase_one.relaxation.run(
-            gap=_RELAXATION_GAP, keep_going=keep_going, report=lambda _, __: None
-        )
-        return relaxed.bound > _KEPT
+        outcome = conclude(run, relaxed, end, self._clock)
+        if relaxed.answer is not None:
+            level = remember(ready, run.master, relaxed.answer, relaxed.prices, outcome.values)
+            memory.keep(known.plus(ask.goal.name, level))
+        return outcome
 
 
-def _prepare(ask: Ask) -> Run:
-    return _assemble(ask, shape_of(ask.program))
+def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
+    """Pricers, and a master that starts from what is known."""
+    usage = ready.usage(ask.goal.terms)
+    relaxation = ready.relaxation(usage, _penalties(usage))
+    if ask.goal.name in known.levels:
+        relaxation.center = relaxation.master.clip(start_prices(ready, known.levels[ask.goal.name]))
+    relaxation.master.add(list(proposals(ready, usage, known.of(ask.goal.name), ask.hint)))
+    return Run(ask, ready.shape, usage, tuple(ready.ties.scales.tolist()), relaxation.master, relaxation)
 
 
-def _assemble(ask: Ask, shape: Shape, *, penalty: float | None = None) -> Run:
-    """Pricers and master for a goal; a ``penalty`` of 1 per unit of every row turns the goal into keeping the rows."""
-    scales = tuple(_scale(row) for row in shape.tying)
-    usage = _usage(ask, shape, scales)
-    covering, programs = [], []
-    for number, block in enumerate(shape.blocks):
-        simple = covering_block(block)
-        if simple is None:
-            programs.append(ProgramPricer(number, block, usage))
-        else:
-            covering.append((number, simple))
-    rows = [
-        TyingRow(
-            -inf if row.lower is None else row.lower / scale, inf if row.upper is None else row.upper / scale
-        )
-        for row, scale in zip(shape.tying, scales, strict=True)
-    ]
-    columns = [
-        MasterColumn(c.lower, c.upper, usage.cost.get(c.key, 0.0), usage.use.get(c.key, ()))
-        for c in shape.master
-    ]
-    penalties = _penalties(usage, len(rows)) if penalty is None else np.full(len(rows), penalty)
-    master = Master(rows, columns, len(shape.blocks), penalties)
-    relaxation = Relaxation(master, CoveringPricer(covering, usage), programs)
-    return Run(ask, shape, usage, scales, master, relaxation)
-
-
-def _scale(row: Row) -> float:
-    largest = max(abs(value) for value in row.terms.values())
-    return max(1.0, largest / _SCALE)
-
-
-def _usage(ask: Ask, shape: Shape, scales: tuple[float, ...]) -> Usage:
-    use: dict[Key, list[tuple[int, float]]] = {}
-    for number, (row, scale) in enumerate(zip(shape.tying, scales, strict=True)):
-        for key, coefficient in row.terms.items():
-            use.setdefault(key, []).append((number, coefficient / scale))
-    cost = {key: float(value) for key, value in ask.goal.terms.items()}
-    return Usage(len(scales), cost, {key: tuple(pairs) for key, pairs in use.items()})
-
-
-def _penalties(usage: Usage, rows: int) -> np.ndarray:
+def _penalties(usage: Usage) -> Floats:
     """What breaking a row by one costs: twenty times the dearest column per unit of that row."""
-    worst = np.zeros(rows)
-    for key, pairs in usage.use.items():
-        cost = abs(usage.cost.get(key, 0.0))
-        for row, coefficient in pairs:
-            worst[row] = max(worst[row], cost / abs(coefficient))
+    worst = usage.ties.worth_of(usage.by_column)
     overall = max([abs(value) for value in usage.cost.values()], default=1.0)
-    return np.where(worst > 0, 20 * worst, overall)
+    return np.where(worst > 0, _DEAREST * worst, overall)
+
+
+def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> Relaxed | None:
+    """The relaxation; None where it is proven that no values keep all rows."""
+    constant = run.ask.goal.constant
+
+    def report(value: float, bound: float) -> None:
+        run.ask.report(None, bound + constant if bound > -inf else None)
+
+    relaxed = run.relaxation.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=report)
+    if relaxed.impossible:
+        return None
+    if relaxed.answer is None or relaxed.answer.broken <= _KEPT:
+        return relaxed
+    keeping = _keeping(run, ready, keep_going)
+    if keeping is None:
+        return None
+    # Rows can be kept, so it was the penalty that was too low: with the patterns that keep them, ask again.
+    run.master.add(keeping)
+    run.master.raise_penalties(_FIRMLY)
+    return run.relaxation.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=report)
+
+
+def _keeping(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> list[Pattern] | None:
+    """Patterns with which the tying rows can be kept; None: the least sum of excesses has a positive bound."""
+    none = ready.usage({})
+    phase_one = ready.relaxation(none, np.ones(none.rows))
+    phase_one.master.add([Pattern(p.block, 0.0, p.use, p.decode) for p in run.master.patterns])
+    known = len(phase_one.master.patterns)
+    relaxed = phase_one.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=lambda _, __: None)
+    if relaxed.bound > _KEPT:
+        return None
+    new = [(p, p.decode()) for p in phase_one.master.patterns[known:]]
+    return [Pattern(p.block, run.usage.of(values)[0], p.use, p.decode) for p, values in new]

@@ -113,14 +113,16 @@ class Master:
         )
         self.patterns += patterns
 
-    def solve(self) -> MasterAnswer:
-        """Solve the linear program as it stands."""
-        self._highs.run()
-        solution = self._highs.getSolution()
-        x = np.array(solution.col_value)
-        duals = np.array(solution.row_dual)
-        slack = x[: self._slacks]
-        weight = np.array(
+    def raise_penalties(self, factor: float) -> None:
+        """Breaking a tying row costs so many times as much from now on."""
+        self.penalty = self.penalty * factor
+        weights = self._slack_weights()
+        n = len(weights)
+        self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), weights)
+
+    def _slack_weights(self) -> Floats:
+        """The penalty of each slack, in their order."""
+        return np.array(
             [
                 self.penalty[number]
                 for number, row in enumerate(self.rows)
@@ -128,9 +130,17 @@ class Master:
                 if np.isfinite(side)
             ]
         )
+
+    def solve(self) -> MasterAnswer:
+        """Solve the linear program as it stands."""
+        self._highs.run()
+        solution = self._highs.getSolution()
+        x = np.array(solution.col_value)
+        duals = np.array(solution.row_dual)
+        slack = x[: self._slacks]
         return MasterAnswer(
             value=float(self._highs.getInfo().objective_function_value),
-            broken=float(slack @ weight) if self._slacks else 0.0,
+            broken=float(slack @ self._slack_weights()) if self._slacks else 0.0,
             prices=duals[: len(self.rows)],
             worth=duals[len(self.rows) :],
             weights=x[self._first :],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.program import Key
 
 __all__ = ["Batch", "Pattern", "Usage"]
@@ -63,29 +64,3 @@ class Batch:
     def all(self) -> list[Pattern]:
         """Every pattern on its own."""
         return [self.pattern(i) for i in range(len(self.blocks))]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What one unit of each column costs and uses, in the goal and in the tying rows (scaled).
-
-    Attributes:
-        rows: number of tying rows.
-        cost: goal coefficient by column.
-        use: (row, coefficient) pairs by column.
-    """
-
-    rows: int
-    cost: Mapping[Key, float]
-    use: Mapping[Key, tuple[tuple[int, float], ...]]
-
-    def of(self, values: Mapping[Key, int]) -> tuple[float, Floats]:
-        """Cost and use of some values."""
-        total = 0.0
-        used = np.zeros(self.rows)
-        for key, value in values.items():
-            if value:
-                total += self.cost.get(key, 0.0) * value
-                for row, coefficient in self.use.get(key, ()):
-                    used[row] += coefficient * value
-        return total, used

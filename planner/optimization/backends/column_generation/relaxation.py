@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.optimization.backends.column_generation.coverings import CoveringPricer
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
-from planner.optimization.backends.column_generation.pricing import CoveringPricer, Priced, ProgramPricer
+from planner.optimization.backends.column_generation.pricing import Priced, ProgramPricer
 
 __all__ = ["Relaxation", "Relaxed"]
 
@@ -67,12 +68,13 @@ class Relaxation:
         """Generate columns until the gap between the linear program and the bound is small."""
         answer: MasterAnswer | None = None
         smoothing = 0.0
+        first = not self.master.patterns
         priced = self.ask_blocks(self.center)
         if any(one.impossible for one in priced):
             return Relaxed(answer, np.inf, self.center, impossible=True)
-        self.bound = self.value_at(self.center, priced)
+        self.bound = max(self.bound, self.value_at(self.center, priced))
         # Beside the cheapest patterns the most frugal ones: with them there nearly always is a choice that fits.
-        frugal = self.ask_blocks(self.master.clip(-self.master.penalty))
+        frugal = self.ask_blocks(self.master.clip(-self.master.penalty)) if first else []
         self.master.add([p for one in (*priced, *frugal) if one.batch for p in one.batch.all()])
         while keep_going():
             answer = self.master.solve()

@@ -1,0 +1,107 @@
+"""What column generation makes of a program before it asks anything, and keeps for the next goal of the same program.
+
+Levels of one descent differ in their goal and in few rows that hold the levels before. So blocks, their covering
+forms and the arrays of the tying rows are made once, and a program that has grown takes over all that it has in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.optimization.backends.column_generation.blocks import Shape, grown, shape_of
+from planner.optimization.backends.column_generation.coverings import CoveringPricer, Coverings, CoveringUse
+from planner.optimization.backends.column_generation.items import CoveringBlock, covering_block
+from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
+from planner.optimization.backends.column_generation.pricing import ProgramPricer
+from planner.optimization.backends.column_generation.relaxation import Relaxation
+from planner.optimization.backends.column_generation.ties import Ties, Usage, more_ties, ties_of
+from planner.optimization.collecting import collection_paused
+from planner.optimization.program import IntegerProgram, Key
+
+__all__ = ["Prepared", "prepared"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A program, cut and in arrays.
+
+    Attributes:
+        program: what was prepared.
+        shape: its blocks and what ties them.
+        ties: the tying rows as arrays.
+        forms: each block as a covering problem; None where it is none.
+        coverings: those that are, as arrays.
+    """
+
+    program: IntegerProgram
+    shape: Shape
+    ties: Ties
+    forms: tuple[CoveringBlock | None, ...]
+    coverings: Coverings
+
+    @cached_property
+    def covering_use(self) -> CoveringUse:
+        """What the covering blocks use of the tying rows."""
+        return self.coverings.use(self.ties)
+
+    def usage(self, goal: Mapping[Key, int]) -> Usage:
+        """What columns cost in a goal, and use."""
+        return Usage(self.ties, {key: float(value) for key, value in goal.items()})
+
+    def relaxation(self, usage: Usage, penalties: Floats) -> Relaxation:
+        """Pricers and an empty master; ``penalties`` are what breaking each tying row by one scaled unit costs."""
+        ties = self.ties
+        sides = zip((ties.lower / ties.scales).tolist(), (ties.upper / ties.scales).tolist(), strict=True)
+        columns = [
+            MasterColumn(c.lower, c.upper, usage.cost.get(c.key, 0.0), usage.use.get(c.key, ()))
+            for c in self.shape.master
+        ]
+        rows = [TyingRow(lower, upper) for lower, upper in sides]
+        master = Master(rows, columns, len(self.shape.blocks), penalties)
+        programs = [
+            ProgramPricer(number, self.shape.blocks[number], usage)
+            for number, form in enumerate(self.forms)
+            if form is None
+        ]
+        return Relaxation(master, CoveringPricer(self.coverings, self.covering_use, usage), programs)
+
+
+def prepared(program: IntegerProgram, before: Prepared | None = None) -> Prepared:
+    """Prepare a program; from ``before`` everything is taken over that it has in common with it."""
+    with collection_paused():
+        return (_from(program, before) if before is not None else None) or _anew(program)
+
+
+def _anew(program: IntegerProgram) -> Prepared:
+    shape = shape_of(program)
+    ties = ties_of(shape)
+    forms = tuple(covering_block(block) for block in shape.blocks)
+    return Prepared(program, shape, ties, forms, _coverings(forms, ties))
+
+
+def _coverings(forms: Sequence[CoveringBlock | None], ties: Ties) -> Coverings:
+    return Coverings([(n, form) for n, form in enumerate(forms) if form is not None], ties.position)
+
+
+def _from(program: IntegerProgram, before: Prepared) -> Prepared | None:
+    """The preparation of a program that has grown from the one before; None where it has not."""
+    columns, rows = len(before.program.columns), len(before.program.rows)
+    if program.columns[:columns] != before.program.columns or program.rows[:rows] != before.program.rows:
+        return None
+    shape = grown(before.shape, program.columns[columns:], program.rows[rows:])
+    if shape is None:
+        return None
+    forms = tuple(
+        form if block is old else covering_block(block)
+        for block, old, form in zip(shape.blocks, before.shape.blocks, before.forms, strict=True)
+    )
+    ties = more_ties(before.ties, shape)
+    same = all(form is old for form, old in zip(forms, before.forms, strict=True))
+    return Prepared(program, shape, ties, forms, before.coverings if same else _coverings(forms, ties))

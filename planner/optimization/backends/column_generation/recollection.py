@@ -1,0 +1,133 @@
+"""What column generation remembers of a minimization: for the next level of a descent, and for the next plan of a fleet.
+
+Everything remembered is a proposal. Patterns are looked at again wherever their block is not the very same, prices
+only choose where the search starts, and bounds are always proven anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.optimization.backends.column_generation.blocks import Block
+from planner.optimization.backends.column_generation.master import Master, MasterAnswer
+from planner.optimization.backends.column_generation.patterns import Pattern
+from planner.optimization.backends.column_generation.preparation import Prepared
+from planner.optimization.backends.column_generation.ties import Usage
+from planner.optimization.program import Key
+
+__all__ = ["Level", "Recollection", "proposals", "remember", "start_prices"]
+
+Floats = NDArray[np.float64]
+
+_SUPPORT = 1e-9
+"""Weight in the linear program from which a pattern is remembered."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One goal that was made small.
+
+    Attributes:
+        patterns: values of one block each, with the block that they were made for.
+        prices: by key of the tying row, in the goal per unit of the row.
+    """
+
+    patterns: tuple[tuple[Block, Mapping[Key, int]], ...]
+    prices: Mapping[Key, float]
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """The last preparation, and each goal by its name; ``latest`` is the goal that was made small last."""
+
+    prepared: Prepared
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    latest: str = ""
+
+    def of(self, goal: str) -> tuple[Level, ...]:
+        """What may help with a goal: the goal itself where it was made small before, and the latest one."""
+        names = dict.fromkeys((goal, self.latest))
+        return tuple(self.levels[name] for name in names if name in self.levels)
+
+    def plus(self, goal: str, level: Level) -> Recollection:
+        """With one more goal."""
+        return Recollection(self.prepared, {**self.levels, goal: level}, goal)
+
+
+def remember(
+    prepared: Prepared, master: Master, answer: MasterAnswer, prices: Floats, values: Mapping[Key, int] | None
+) -> Level:
+    """What a minimization leaves: patterns that the linear program uses, those of the plan, and the best prices."""
+    blocks = prepared.shape.blocks
+    patterns: list[tuple[Block, Mapping[Key, int]]] = [
+        (blocks[pattern.block], pattern.decode())
+        for pattern, weight in zip(master.patterns, answer.weights[len(master.columns) :], strict=False)
+        if weight > _SUPPORT
+    ]
+    if values is not None:
+        patterns += [
+            (block, {column.key: values[column.key] for column in block.columns}) for block in blocks
+        ]
+    per_unit = (prices / prepared.ties.scales).tolist()
+    return Level(
+        tuple(patterns), {row.key: price for row, price in zip(prepared.shape.tying, per_unit, strict=True)}
+    )
+
+
+def start_prices(prepared: Prepared, level: Level) -> Floats:
+    """Remembered prices of the rows that are still there, 0 for the others."""
+    known = [level.prices.get(row.key, 0.0) for row in prepared.shape.tying]
+    return np.array(known) * prepared.ties.scales
+
+
+def proposals(
+    prepared: Prepared,
+    usage: Usage,
+    levels: Iterable[Level],
+    plan: Mapping[Key, int] | None = None,
+) -> Iterator[Pattern]:
+    """Remembered patterns that are right for the blocks of today, and those of a plan.
+
+    Args:
+        prepared: the program of today.
+        usage: costs in the goal of today.
+        levels: what is remembered.
+        plan: values of columns; blocks of which it does not say all are left out.
+    """
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    for number, values in _right(prepared, levels, plan):
+        mark = number, tuple(values.values())
+        if mark not in seen:
+            seen.add(mark)
+            cost, use = usage.of(values)
+            yield Pattern(number, cost, use, _constant(values))
+
+
+def _right(
+    prepared: Prepared, levels: Iterable[Level], plan: Mapping[Key, int] | None
+) -> Iterator[tuple[int, Mapping[Key, int]]]:
+    blocks, owner = prepared.shape.blocks, prepared.shape.owner
+    for level in levels:
+        for block, values in level.patterns:
+            number = owner.get(next(iter(values)))
+            if number is not None and (blocks[number] is block or _fits(blocks[number], values)):
+                yield number, {column.key: values[column.key] for column in blocks[number].columns}
+    for number, block in enumerate(blocks if plan is not None else ()):
+        if plan is not None and _fits(block, plan):
+            yield number, {column.key: plan[column.key] for column in block.columns}
+
+
+def _fits(block: Block, values: Mapping[Key, int]) -> bool:
+    """Whether values keep the bounds and rows of a block."""
+    return all(
+        column.key in values and column.lower <= values[column.key] <= column.upper
+        for column in block.columns
+    ) and all(row.holds(values) for row in block.rows)
+
+
+def _constant(values: Mapping[Key, int]) -> Callable[[], Mapping[Key, int]]:
+    return lambda: values
