@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    import altair as alt
-
-__all__ = ["COLORS", "styled"]
+__all__ = ["COLORS", "ink_on", "styled", "values"]
 
 COLORS: Final = (
     "#0072B2",
@@ -16,13 +14,32 @@ COLORS: Final = (
     "#CC79A7",
     "#56B4E9",
     "#D55E00",
-    "#999999",
     "#F0E442",
+    "#882255",
+    "#44AA99",
+    "#999933",
+    "#AA4499",
+    "#332288",
 )
-"""The palette of Okabe and Ito (2008), darkest first, yellow last: it is faint on white."""
+"""The palette of Okabe and Ito (2008) without black, then hues of Tol's muted scheme; gray is for what is not ours."""
 
 
-def styled(chart: alt.Chart | alt.LayerChart | alt.ConcatChart | Any) -> Any:  # noqa: ANN401 - any kind of chart
+def ink_on(color: str) -> str:
+    """Black or white, whichever is read better on a color (relative luminance, WCAG 2.2)."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part**2.2 for part in parts)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "#000000" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "#FFFFFF"
+
+
+def values(rows: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - Altair's data
+    """Rows as the data of a chart, held in the chart itself."""
+    import altair as alt
+
+    return alt.InlineData(values=list(rows))
+
+
+def styled(chart: Any) -> Any:  # noqa: ANN401 - any kind of chart
     """The chart with the house's palette, a transparent ground and no frame."""
     return (
         chart.configure(background="transparent")
