@@ -16,6 +16,7 @@ SOURCES: Final[Registry[SourceFactory]] = Registry(
     "performance",
     {
         "measured": "planner.performance.measured:MeasuredTables",
+        "roofline": "planner.performance.roofline.source:Roofline",
     },
 )
 """What ships; others install theirs in the entry-point group ``fleetplan.performance``."""

@@ -1,0 +1,1 @@
+"""Latencies of what nobody measured, from the peak figures of the hardware and fitted shares of them."""

@@ -1,0 +1,212 @@
+"""The roofline as a performance source: the most requests in flight whose modeled latencies keep the promises.
+
+Modeled latencies are taken at the quantile that the scenario asks for (``performance.pessimism``), from the
+residuals of measured rows; the interval is the same answer at the 10th and at the 90th percentile. Promises at
+a percentile are not answered: the fitted rows are means and medians.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from models.explanation import Fact, Reason
+from models.performance import Interval, Origin, Rating, RatingQuestion, Unrated
+from models.variant import Role
+from planner.performance.given import kv_capacity
+from planner.performance.protocol import Knowledge
+from planner.performance.residence import residence_s, resident_tokens
+from planner.performance.roofline.formula import Shares, first_token_s, prefill_s, step_s
+from planner.performance.roofline.known import KnownShares, known_shares
+from planner.performance.roofline.work import Work, lacking, setup_of, work_of
+
+__all__ = ["Latencies", "Roofline", "Setting", "latencies"]
+
+_PROBABILITY: Final = 0.8
+_BISECTIONS: Final = 40
+_BUSIEST_PREFILL: Final = 0.9
+"""Share of time that a prefill replica may compute; above it the wait is a matter of luck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One question, ready to be answered at any load.
+
+    Attributes:
+        work: of the replica.
+        shares: of its engine.
+        role: of the replica.
+        factors: what modeled ITL and TTFT are multiplied by.
+    """
+
+    work: Work[float]
+    shares: Shares[float]
+    role: Role
+    factors: tuple[float, float] = (1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Latencies and rate at one load. A prefill replica has no ITL, a decode replica no TTFT."""
+
+    ttft_s: float
+    itl_s: float
+    rps: float
+
+
+def latencies(setting: Setting, in_flight: float) -> Latencies:
+    """Latencies with so many requests in flight.
+
+    Prefill replicas compute one prompt after another (a queue with constant service times: the wait is half of
+    rho / (1 - rho) service times), so the load follows from Little's law.
+    """
+    work, (itl_factor, ttft_factor) = setting.work, setting.factors
+    if setting.role is Role.PREFILL:
+        return _prefill(setting, in_flight)
+    itl = step_s(work, setting.shares, in_flight) * itl_factor
+    ttft = 0.0
+    if setting.role is Role.BOTH:
+        ttft = first_token_s(work, setting.shares, in_flight) * ttft_factor
+    stay = residence_s(setting.role, ttft_s=ttft, itl_s=itl, output_tokens=round(work.output_tokens))
+    return Latencies(ttft, itl, in_flight / (stay or itl))
+
+
+class Roofline:
+    """Rates what nobody measured, at the scenario's pessimism.
+
+    Args:
+        knowledge: whose choice says how pessimistic to be.
+        known: fitted shares; None: those that came with fleetplan.
+    """
+
+    name = "roofline"
+
+    def __init__(self, knowledge: Knowledge, known: KnownShares | None = None) -> None:
+        self._known = known or known_shares()
+        self._pessimism = knowledge.choice.pessimism
+
+    def rate(self, question: RatingQuestion) -> Rating | Unrated:
+        """The rating, modeled, with its interval; unrated where a figure of the hardware or the LLM is unknown."""
+        refusal = _cannot(question)
+        if refusal is not None:
+            return refusal
+        setup = setup_of(question)
+        shares = self._known.of(question.variant.engine)
+        setting = Setting(work_of(setup), shares, setup.role, self._known.residuals.factors(self._pessimism))
+        kv_tokens = kv_capacity(question)
+        limits = _limits(question, kv_tokens, self._known.in_flight_most)
+        if limits[0] < 1:
+            return _too_little_kv(question, kv_tokens)
+        rated, best = _most(setting, question, limits[0]), latencies(setting, 1.0)
+        if rated is None:
+            return Unrated(reason=Reason.SLO_NOT_MET, facts=_best_facts(question, best))
+        in_flight, found = rated
+        surge = _most(setting, question, limits[1]) or rated
+        return Rating(
+            rated_rps=found.rps,
+            surge_rps=max(found.rps, surge[1].rps),
+            ttft_s=None if setup.role is Role.DECODE else found.ttft_s,
+            itl_s=None if setup.role is Role.PREFILL else found.itl_s,
+            kv_capacity_tokens=kv_tokens,
+            kv_tokens_per_rps=in_flight / found.rps * resident_tokens(question),
+            origin=Origin.MODELED,
+            source=f"roofline, {self._engine(question)}, at the {self._pessimism:.0%} quantile",
+            interval=self._interval(setting, question, limits[0]),
+        )
+
+    def _engine(self, question: RatingQuestion) -> str:
+        engine = question.variant.engine
+        return engine if engine in {name.partition("@")[0] for name in self._known.engines} else "all engines"
+
+    def _interval(self, setting: Setting, question: RatingQuestion, limit: float) -> Interval:
+        """The rate if latencies are at their 90th and at their 10th percentile."""
+        rates = []
+        for level in ((1 + _PROBABILITY) / 2, (1 - _PROBABILITY) / 2):
+            factors = self._known.residuals.factors(level)
+            found = _most(Setting(setting.work, setting.shares, setting.role, factors), question, limit)
+            rates.append(0.0 if found is None else found[1].rps)
+        return Interval(low_rps=min(rates), high_rps=max(rates), probability=_PROBABILITY)
+
+
+def _prefill(setting: Setting, in_flight: float) -> Latencies:
+    shares = setting.shares
+    service = (shares.first_prefill * prefill_s(setting.work, shares)) * setting.factors[1]
+    base = (shares.first_base_s + shares.first_steps * shares.base_s) * setting.factors[1]
+    ranks = setting.work.ranks * setting.work.stages
+    queued = in_flight / ranks
+    # Little: queued = rho + rho^2 / (2 (1 - rho)) in service and waiting; solved for rho.
+    rho = min(_BUSIEST_PREFILL, queued + 1 - math.sqrt(queued * queued + 1))
+    wait = service * rho / (2 * (1 - rho))
+    return Latencies(base + service + wait, 0.0, rho * ranks / service)
+
+
+def _most(setting: Setting, question: RatingQuestion, limit: float) -> tuple[float, Latencies] | None:
+    """The most requests in flight up to ``limit`` that keep the promises; None: not even one."""
+
+    def keeps(found: Latencies) -> bool:
+        return all(seen <= target for _, seen, target in _promises(question, found))
+
+    low, high = 1.0, limit
+    if not keeps(latencies(setting, low)):
+        return None
+    top = latencies(setting, high)
+    if keeps(top):
+        return high, top
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if keeps(latencies(setting, middle)) else (low, middle)
+    return low, latencies(setting, low)
+
+
+def _promises(question: RatingQuestion, found: Latencies) -> Iterator[tuple[str, float, float]]:
+    slo, role = question.slo, question.variant.role
+    if slo.ttft_s is not None and role is not Role.DECODE:
+        yield "ttft_s", found.ttft_s, slo.ttft_s
+    if slo.itl_s is not None and role is not Role.PREFILL:
+        yield "itl_s", found.itl_s, slo.itl_s
+    if slo.e2e_s is not None:
+        yield "e2e_s", found.ttft_s + (question.output_tokens - 1) * found.itl_s, slo.e2e_s
+
+
+def _cannot(question: RatingQuestion) -> Unrated | None:
+    """What keeps the formula from answering; another source may know."""
+    slo, variant = question.slo, question.variant
+    promised = (slo.ttft_s, slo.itl_s, slo.e2e_s) != (None, None, None)
+    if promised and slo.at != "mean":
+        facts: dict[str, Fact] = {"asked": slo.at, "measured": "mean"}
+        return Unrated(reason=Reason.PERCENTILE_NOT_MEASURED, facts=facts)
+    missing = list(lacking(setup_of(question)))
+    if variant.pods_per_replica > 1:
+        missing.append("a link between pods")
+    if slo.e2e_s is not None and variant.role is not Role.BOTH:
+        missing.append("the other phase of the request")
+    if not missing:
+        return None
+    return Unrated(reason=Reason.NO_MEASUREMENT, facts={"roofline_lacks": ", ".join(missing)})
+
+
+def _limits(question: RatingQuestion, kv_tokens: float | None, most: float) -> tuple[float, float]:
+    """Requests in flight inside the trigger and inside tau, by KV cache; never more than any measured row had."""
+    if kv_tokens is None:
+        return most, most
+    thresholds, tokens = question.thresholds, resident_tokens(question)
+    rated = (thresholds.tau_kv - thresholds.gamma_kv) * kv_tokens / tokens
+    return min(most, rated), min(most, thresholds.tau_kv * kv_tokens / tokens)
+
+
+def _too_little_kv(question: RatingQuestion, kv_tokens: float | None) -> Unrated:
+    thresholds = question.thresholds
+    inside = (thresholds.tau_kv - thresholds.gamma_kv) * (kv_tokens or 0.0)
+    facts: dict[str, Fact] = {"request_tokens": resident_tokens(question), "kv_tokens_inside_trigger": inside}
+    return Unrated(reason=Reason.REQUEST_DOES_NOT_FIT, facts=facts)
+
+
+def _best_facts(question: RatingQuestion, best: Latencies) -> dict[str, Fact]:
+    """For each promise what one request alone would see, s, and its target."""
+    facts: dict[str, Fact] = {}
+    for name, seen, target in _promises(question, best):
+        facts[f"best_{name}"] = seen
+        facts[f"target_{name}"] = target
+    return facts
