@@ -130,7 +130,8 @@ def _point(
     return LoadPoint(
         arrivals=Arrivals.OPEN,
         concurrency=rate * float(stay.mean()),
-        running=met,
+        # Others that a request meets, on average: what a mean over time is for requests that come at random.
+        running=met - 1 if met > 1 else None,
         waiting=rate * float(waited.mean()),
         kv_usage=_usage_during(usage, run, group),
         achieved_rps=rate,
