@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cached_property
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -24,10 +25,17 @@ class Value(BaseModel):
             self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False
         )
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """The first 16 hex digits of SHA-256 over the canonical JSON."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()[:16]
+
+    def __copy__(self) -> Self:
+        """A copy without what was worked out from the fields, which whoever copies is about to change."""
+        copied = super().__copy__()
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
     def but(self, **changes: Any) -> Self:  # noqa: ANN401 - any field of the value
         """The same value with some fields changed, validated again.

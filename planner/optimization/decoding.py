@@ -53,18 +53,27 @@ def canonical_counts(problem: Problem, counts: Mapping[CandidateId, int]) -> dic
     Candidates are interchangeable when nothing but their name tells them apart. Which of them a solver
     fills is an accident, so it is decided by name and not by another solve.
     """
-    groups: dict[str, list[Candidate]] = defaultdict(list)
-    for candidate in problem.candidates:
-        groups[_anonymous(problem, candidate)].append(candidate)
     tied = {incumbent.candidate for incumbent in problem.incumbents}
     canonical = dict(counts)
-    for group in groups.values():
-        if len(group) < 2 or any(c.id in tied for c in group):  # noqa: PLR2004 - a pair is the least to swap
+    for group in _interchangeable(problem):
+        if any(c.id in tied for c in group):
             continue
         ordered = sorted((counts.get(c.id, 0) for c in group), reverse=True)
         for candidate, count in zip(sorted(group, key=lambda c: c.id), ordered, strict=True):
             canonical[candidate.id] = count
     return {key: canonical[key] for key in sorted(canonical) if canonical[key]}
+
+
+def _interchangeable(problem: Problem) -> Iterator[list[Candidate]]:
+    """Groups of two and more candidates that only their names tell apart."""
+    alike: dict[tuple[object, ...], list[Candidate]] = defaultdict(list)
+    for c in problem.candidates:
+        alike[c.service, c.pool, c.gpus_per_pod, c.cost, c.rated_rps, c.surge_rps].append(c)
+    for some in alike.values():
+        groups: dict[str, list[Candidate]] = defaultdict(list)
+        for candidate in some if len(some) > 1 else ():
+            groups[_anonymous(problem, candidate)].append(candidate)
+        yield from (group for group in groups.values() if len(group) > 1)
 
 
 def _anonymous(problem: Problem, candidate: Candidate) -> str:

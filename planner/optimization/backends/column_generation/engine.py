@@ -81,7 +81,7 @@ def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
     relaxation = ready.relaxation(usage, _penalties(usage))
     if ask.goal.name in known.levels:
         relaxation.center = relaxation.master.clip(start_prices(ready, known.levels[ask.goal.name]))
-    relaxation.master.add(list(proposals(ready, usage, known.of(ask.goal.name), ask.hint)))
+    relaxation.master.add(proposals(ready, usage, known.of(ask.goal.name), ask.hint))
     return Run(ask, ready.shape, usage, tuple(ready.ties.scales.tolist()), relaxation.master, relaxation)
 
 
@@ -122,5 +122,6 @@ def _keeping(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> list[
     relaxed = phase_one.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=lambda _, __: None)
     if relaxed.bound > _KEPT:
         return None
-    new = [(p, p.decode()) for p in phase_one.master.patterns[known:]]
-    return [Pattern(p.block, run.usage.of(values)[0], p.use, p.decode) for p, values in new]
+    new = phase_one.master.patterns[known:]
+    costs, _ = run.usage.of_each([pattern.decode() for pattern in new])
+    return [Pattern(p.block, cost, p.use, p.decode) for p, cost in zip(new, costs.tolist(), strict=True)]

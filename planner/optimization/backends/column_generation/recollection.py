@@ -6,7 +6,7 @@ only choose where the search starts, and bounds are always proven anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,10 +34,12 @@ class Level:
     Attributes:
         patterns: values of one block each, with the block that they were made for.
         prices: by key of the tying row, in the goal per unit of the row.
+        plan: values of the columns in the end; None: there was no plan.
     """
 
     patterns: tuple[tuple[Block, Mapping[Key, int]], ...]
     prices: Mapping[Key, float]
+    plan: Mapping[Key, int] | None
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,8 @@ def remember(
             (block, {column.key: values[column.key] for column in block.columns}) for block in blocks
         ]
     per_unit = (prices / prepared.ties.scales).tolist()
-    return Level(
-        tuple(patterns), {row.key: price for row, price in zip(prepared.shape.tying, per_unit, strict=True)}
-    )
+    by_row = {row.key: price for row, price in zip(prepared.shape.tying, per_unit, strict=True)}
+    return Level(tuple(patterns), by_row, values)
 
 
 def start_prices(prepared: Prepared, level: Level) -> Floats:
@@ -87,10 +88,10 @@ def start_prices(prepared: Prepared, level: Level) -> Floats:
 def proposals(
     prepared: Prepared,
     usage: Usage,
-    levels: Iterable[Level],
+    levels: Sequence[Level],
     plan: Mapping[Key, int] | None = None,
-) -> Iterator[Pattern]:
-    """Remembered patterns that are right for the blocks of today, and those of a plan.
+) -> list[Pattern]:
+    """Remembered patterns that are right for the blocks of today, and those of a plan that is not remembered.
 
     Args:
         prepared: the program of today.
@@ -98,13 +99,13 @@ def proposals(
         levels: what is remembered.
         plan: values of columns; blocks of which it does not say all are left out.
     """
-    seen: set[tuple[int, tuple[int, ...]]] = set()
-    for number, values in _right(prepared, levels, plan):
-        mark = number, tuple(values.values())
-        if mark not in seen:
-            seen.add(mark)
-            cost, use = usage.of(values)
-            yield Pattern(number, cost, use, _constant(values))
+    new = None if any(level.plan is plan for level in levels) else plan
+    found = {(number, tuple(values.values())): values for number, values in _right(prepared, levels, new)}
+    costs, use = usage.of_each(list(found.values()))
+    return [
+        Pattern(number, cost, used, _constant(values))
+        for ((number, _), values), cost, used in zip(found.items(), costs.tolist(), use, strict=True)
+    ]
 
 
 def _right(

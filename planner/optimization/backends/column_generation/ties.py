@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -132,15 +132,13 @@ class Usage:
     @cached_property
     def by_column(self) -> Floats:
         """Cost by position of the column."""
-        found = np.zeros(len(self.ties.position))
-        known = [
-            (number, self.cost[key])
-            for key in self.cost
-            if (number := self.ties.position.get(key)) is not None
-        ]
-        if known:
-            numbers, costs = zip(*known, strict=True)
-            found[np.array(numbers)] = costs
+        position = self.ties.position
+        numbers = np.fromiter(
+            (position.get(key, -1) for key in self.cost), dtype=np.int64, count=len(self.cost)
+        )
+        costs = np.fromiter(self.cost.values(), dtype=np.float64, count=len(self.cost))
+        found = np.zeros(len(position))
+        found[numbers[numbers >= 0]] = costs[numbers >= 0]
         return found
 
     def cost_of(self, sums: Terms) -> Floats:
@@ -148,6 +146,13 @@ class Usage:
         weights = self.by_column[sums.columns] * sums.values
         total = np.bincount(sums.sums, weights=weights, minlength=len(sums.starts) - 1)
         return total.astype(np.float64)  # of no terms it is whole
+
+    def of_each(self, values: Sequence[Mapping[Key, int]]) -> tuple[Floats, Floats]:
+        """Cost and use of many values of columns at once: by values, and values x tying rows."""
+        sums = terms_of(
+            [{key: value for key, value in one.items() if value} for one in values], self.ties.position
+        )
+        return self.cost_of(sums), np.asarray(self.ties.used_by(sums).toarray())
 
     def of(self, values: Mapping[Key, int]) -> tuple[float, Floats]:
         """Cost and use of some values."""
