@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -82,6 +82,9 @@ class LatentAttention(Value):
         0,
         le=10**6,
         description="numbers of the key of a sparse-attention index (index_head_dim of the configuration); 0: none",
+    )
+    index_layers: PositiveCount | None = Field(
+        None, le=10**6, description="layers that keep an index of their own; None: all of full attention"
     )
 
     @property
@@ -171,7 +174,24 @@ class Llm(Value):
         le=64,
         description="bits of one published weight with its share of the scales; None: as usual for the precision",
     )
+    opaque: bool = Field(
+        False,
+        description="only its name is known: no other figure here means anything, and memory is not checked "
+        "(for LLMs whose replicas are rated by what was measured)",
+    )
     aliases: tuple[str, ...] = Field((), description="other names, e.g. the repository the weights live in")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _opaque_needs_no_shape(cls, data: Any) -> Any:  # noqa: ANN401 - whatever is to be validated
+        """Figures that must be there for every other LLM; none of them is read of an opaque one."""
+        if not isinstance(data, dict) or data.get("opaque") is not True:
+            return data
+        return {
+            "parameters": 1,
+            "layers": 1,
+            "attention": {"kind": "gqa", "kv_heads": 1, "head_dim": 1},
+        } | data
 
     @model_validator(mode="after")
     def _layers_add_up(self) -> Self:
@@ -183,6 +203,8 @@ class Llm(Value):
             raise ValueError("state_bytes_per_sequence needs stateless_layers")
         if self.wide_parameters is not None and self.wide_parameters > self.parameters:
             raise ValueError("wide_parameters exceeds parameters")
+        if self.index_layers > self.full_layers:
+            raise ValueError("index_layers exceeds the layers of full attention")
         return self
 
     def kv_bytes(self, tokens: int, precision: Precision = Precision.BF16) -> int:
@@ -195,8 +217,15 @@ class Llm(Value):
         sliding = self.sliding_layers * min(tokens, self.sliding_window_tokens or 0)
         numbers = full * self.attention.numbers_per_token_and_layer
         numbers += sliding * (self.sliding_attention or self.attention).numbers_per_token_and_layer
-        index = full * self.attention.index_bytes_per_token_and_layer
+        index = self.index_layers * tokens * self.attention.index_bytes_per_token_and_layer
         return int(numbers * bytes_of(precision)) + index + self.state_bytes_per_sequence
+
+    @property
+    def index_layers(self) -> int:
+        """Layers that keep an index of their own."""
+        if isinstance(self.attention, LatentAttention) and self.attention.index_layers is not None:
+            return self.attention.index_layers
+        return self.full_layers
 
     @property
     def full_layers(self) -> int:

@@ -61,7 +61,7 @@ class KvFit(Value):
         description="0: it fits; else what each accelerator lacks for the smallest cache that serves, bytes"
     )
     kv_tokens: Count | None = Field(
-        description="KV capacity of one replica, tokens; None: the LLM keeps no KV cache"
+        description="KV capacity of one replica, tokens; None: the LLM keeps no KV cache, or is opaque"
     )
 
     @property
@@ -97,6 +97,8 @@ def kv_capacity_tokens(
     Returns:
         Bytes per accelerator and tokens per replica; data-parallel ranks each have a cache of their own.
     """
+    if llm.opaque:
+        return KvFit(weight_bytes=0, kv_bytes=0, missing_bytes=0, kv_tokens=None)
     weights = weight_bytes_per_accelerator(llm, variant)
     reserve = reserve_bytes(llm, accelerator, variant)
     # Millionths keep the product exact: 0.9 x 80 GiB must not depend on the last bit of 0.9.
@@ -141,7 +143,8 @@ def kv_bytes_per_token(llm: Llm, variant: Variant, *, sequence_tokens: int | Non
     window = length if sequence_tokens is None else min(length, llm.sliding_window_tokens or length)
     numbers = full * length * _numbers_of_a_rank(llm.attention, parallelism)
     numbers += sliding * window * _numbers_of_a_rank(llm.sliding_attention or llm.attention, parallelism)
-    index = full * length * llm.attention.index_bytes_per_token_and_layer
+    index_layers = min(full, llm.index_layers)
+    index = index_layers * length * llm.attention.index_bytes_per_token_and_layer
     state = 0 if sequence_tokens is None else llm.state_bytes_per_sequence
     cached = _ceil(numbers * int(bytes_of(variant.quantization.kv_cache) * _PARTS), _PARTS)
     return cached + index + _ceil(state, parallelism.pp * parallelism.tp)
