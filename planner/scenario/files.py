@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -39,12 +39,14 @@ class Source:
         path: the file itself; None: a text from no file.
         root: folder that relative includes must stay in; None: nothing can be included.
         chain: files that led here, this one last.
+        confined: every file must stay in ``root``: the text is a stranger's.
     """
 
     label: str
     path: Path | None = None
     root: Path | None = None
     chain: tuple[Path, ...] = ()
+    confined: bool = False
 
 
 @dataclass(slots=True)
@@ -163,7 +165,7 @@ def _include(entry: Entry, source: Source, reading: _Reading) -> Entry | None:
     text = read_text(path, label=label, complaints=complaints, asked_by=entry)
     if text is None:
         return None
-    return _read(text, Source(label, path, source.root, (*source.chain, path)), reading)
+    return _read(text, replace(source, label=label, path=path, chain=(*source.chain, path)), reading)
 
 
 def _located(entry: Entry, source: Source, complaints: Complaints) -> Path | None:
@@ -171,8 +173,11 @@ def _located(entry: Entry, source: Source, complaints: Complaints) -> Path | Non
         complaints.about(entry, entry.phrase(), allowed="the name of a file, or a list of them")
         return None
     named = Path(entry.name)
-    if named.is_absolute():
+    if named.is_absolute() and not source.confined:
         return _resolved(named)
+    if source.confined and source.root is None:
+        complaints.about(entry, entry.phrase(), allowed="no includes; this text stands alone")
+        return None
     if source.root is None or source.path is None:
         complaints.about(entry, entry.phrase(), allowed="an absolute path; this text is from no file")
         return None
@@ -181,7 +186,7 @@ def _located(entry: Entry, source: Source, complaints: Complaints) -> Path | Non
         complaints.about(
             entry,
             f"{entry.phrase()}, outside of the scenario's folder",
-            allowed="a file in it, or an absolute path",
+            allowed="a file in it" if source.confined else "a file in it, or an absolute path",
         )
         return None
     return path

@@ -58,6 +58,7 @@ def parse_scenario(
     base_folder: Path | None = None,
     overrides: Iterable[str] = (),
     catalog: Catalog | None = None,
+    confined: bool = False,
 ) -> Scenario:
     """Load a scenario from a text.
 
@@ -67,12 +68,14 @@ def parse_scenario(
         base_folder: folder of relative includes; None: there are none.
         overrides: ``PATH=VALUE`` each, applied before anything is checked.
         catalog: accelerators and LLMs that may be named; None: the one that ships.
+        confined: profiles, as includes, must be files in ``base_folder``: the text is a stranger's.
 
     Raises:
         ConfigurationError: something is wrong; lists all of it.
     """
     root = base_folder.resolve() if base_folder is not None else None
-    source = Source(name, root / "scenario.yaml" if root is not None else None, root)
+    path = root / "scenario.yaml" if root is not None else None
+    source = Source(name, path, root, confined=confined)
     return _scenario(text, source, Complaints(), overrides=overrides, catalog=catalog)
 
 

@@ -31,6 +31,9 @@ def _located(entry: Entry, source: Source, complaints: Complaints) -> Entry:
     if entry.name is None:
         return entry
     path = _folder(entry, source) / entry.name
+    if source.confined and not _is_inside(path, source.root):
+        complaints.about(entry, entry.phrase(), allowed="the name of a table that comes with the scenario")
+        return entry
     if not _is_there(path):
         complaints.about(entry, f"{entry.phrase()}: no such file", suggestion=similar_name(path))
         return entry
@@ -44,6 +47,13 @@ def _folder(entry: Entry, source: Source) -> Path:
     if source.chain or source.path is None:
         return Path(source.label).parent
     return source.path.parent
+
+
+def _is_inside(path: Path, root: Path | None) -> bool:
+    try:
+        return root is not None and path.resolve().is_relative_to(root) and path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_there(path: Path) -> bool:

@@ -1,0 +1,1 @@
+"""Editing a scenario in tables: rows of its parts, and the scenario with edited rows."""
