@@ -22,6 +22,9 @@ __all__ = ["KEPT", "Answers", "Blocks", "Weights", "compile_kernel", "price"]
 KEPT: Final = 4
 """Coverings that are returned per block: the best, and those that were the best before it."""
 
+_BESIDE: Final = 1e-3
+"""Weight of what an item covers in rows other than the one that costs most."""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -114,16 +117,44 @@ def _take_free(block: _Block) -> _Start:
 
 
 @njit(cache=True)
+def _by_row(block: _Block) -> Ints:
+    """Items by cost per coverage in each row."""
+    rows, n = block.a.shape
+    by_row = np.empty((rows, n), dtype=np.int64)
+    for row in range(rows):
+        ratio = np.full(n, np.inf)
+        for j in range(n):
+            if block.a[row, j] > 0.0:
+                ratio[j] = block.w[j] / block.a[row, j]
+        by_row[row] = np.argsort(ratio, kind="mergesort")
+    return by_row
+
+
+@njit(cache=True)
+def _dearest_row(block: _Block, order: _Order) -> int:
+    """The row that costs most to fill: in its order good coverings come first."""
+    dearest, most = 0, -1.0
+    for row in range(block.b.shape[0]):
+        cost = _fill(block, order, row, 0, block.b[row])
+        if cost > most:
+            dearest, most = row, cost
+    return dearest
+
+
+@njit(cache=True)
 def _order(block: _Block) -> _Order:
     rows, n = block.a.shape
+    by_row = _by_row(block)
+    every = np.arange(n)
+    main = _dearest_row(block, _Order(every, every, by_row, n))
     score = np.full(n, np.inf)
-    by_row = np.empty((rows, n), dtype=np.int64)
     for j in range(n):
         covers = 0.0
         for row in range(rows):
             if block.b[row] > 0.0:
-                covers += min(block.a[row, j], block.b[row]) / block.b[row]
-        if covers > 0.0 and block.w[j] > 0.0:
+                weight = 1.0 if row == main else _BESIDE
+                covers += weight * min(block.a[row, j], block.b[row]) / block.b[row]
+        if covers > 0.0 and block.w[j] > 0.0 and block.u[j] > 0:
             score[j] = block.w[j] / covers
     branch = np.argsort(score, kind="mergesort")
     rank = np.full(n, -1, dtype=np.int64)
@@ -131,12 +162,6 @@ def _order(block: _Block) -> _Order:
     while usable < n and score[branch[usable]] < np.inf:
         rank[branch[usable]] = usable
         usable += 1
-    for row in range(rows):
-        ratio = np.full(n, np.inf)
-        for j in range(n):
-            if block.a[row, j] > 0.0:
-                ratio[j] = block.w[j] / block.a[row, j]
-        by_row[row] = np.argsort(ratio, kind="mergesort")
     return _Order(branch, rank, by_row, usable)
 
 
@@ -271,10 +296,44 @@ def _search(  # noqa: PLR0915 - one loop is one search
 
 
 @njit(cache=True)
+def _replaces(block: _Block, i: int, j: int) -> bool:
+    """Whether some item i, so many that they cover no less, cost no more than one item j, and there is no end of them.
+
+    Enough of an item that what is owed is covered is no end: more would cover nothing.
+    """
+    times = 1.0
+    for row in range(block.b.shape[0]):
+        if block.b[row] > 0.0:
+            covers = min(block.a[row, j], block.b[row])
+            if covers > 0.0:
+                if block.a[row, i] <= 0.0:
+                    return False
+                times = max(times, np.ceil(covers / block.a[row, i] - 1e-12))
+            if block.a[row, i] > 0.0 and block.u[i] * block.a[row, i] < block.b[row]:
+                return False
+    return bool(times * block.w[i] <= block.w[j])
+
+
+@njit(cache=True)
+def _without_replaceable(block: _Block) -> _Block:
+    """The block without items that others replace at these prices."""
+    n = block.w.shape[0]
+    most = block.u.copy()
+    for j in range(n):
+        if block.w[j] > 0.0 and most[j] > 0:
+            for i in range(n):
+                if i != j and most[i] > 0 and block.w[i] > 0.0 and _replaces(block, i, j):
+                    most[j] = 0
+                    break
+    return _Block(block.w, block.a, most, block.b, block.wf, block.af, block.uf)
+
+
+@njit(cache=True)
 def _cover(block: _Block, limits: tuple[float, int], answers: Answers) -> float:
     """Cover one block; a valid lower bound, infinite where there is no covering."""
     start = _take_free(block)
-    rest = _Block(block.w, block.a, block.u, block.b, block.wf, block.af, block.uf - start.filled)
+    rest = _Block(block.w, block.a, block.u, start.need, block.wf, block.af, block.uf - start.filled)
+    rest = _without_replaceable(rest)
     order = _order(rest)
     root = _fills(rest, order, 0, start.need)
     if root == np.inf:
