@@ -9,6 +9,7 @@ from typing import TypeVar
 from models.hardware import Accelerator
 from models.llm import Llm
 from models.performance import MeasuredPoint
+from models.queueing_profile import QueueingProfile
 from planner.errors import CatalogError, Finding, nearest
 
 __all__ = ["Catalog", "names_of"]
@@ -33,6 +34,7 @@ class Catalog:
         accelerators: by id.
         llms: by id.
         profiles: measured points by name of the table.
+        queueing: fitted queueing parameters, with what they are known for.
         sources: source code by field, by ``accelerators/ID`` or ``llms/ID``; a figure from the user's own
             file may have none.
     """
@@ -41,6 +43,7 @@ class Catalog:
     llms: Mapping[str, Llm]
     profiles: Mapping[str, tuple[MeasuredPoint, ...]]
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    queueing: tuple[QueueingProfile, ...] = ()
     _accelerator_ids: Mapping[str, str] = field(init=False, repr=False, compare=False)
     _llm_ids: Mapping[str, str] = field(init=False, repr=False, compare=False)
 

@@ -11,7 +11,7 @@ from models.value import Value
 from planner.catalog.reading import Document, Where
 from planner.errors import Finding, nearest
 
-__all__ = ["entries_of"]
+__all__ = ["entries_of", "rows_of"]
 
 _FIGURE: Final = frozenset({"value", "source"})
 
@@ -51,6 +51,31 @@ def entries_of(
                 _finding(document, here, dict(error), noun) for error in cause.errors(include_url=False)
             ]
     return entries, sources, findings
+
+
+def rows_of(
+    document: Document, noun: type[Noun], *, where: Where = ()
+) -> tuple[tuple[Noun, ...], list[Finding]]:
+    """The rows of a list at ``where`` of a document, and what is wrong with them."""
+    raw: Any = document.data
+    for step in where:
+        raw = raw[step]
+    if not isinstance(raw, list):
+        return (), [document.finding(where, _kind(raw), allowed="a list of rows")]
+    rows: list[Noun] = []
+    findings: list[Finding] = []
+    for index, body in enumerate(raw):
+        here = (*where, index)
+        if not isinstance(body, dict):
+            findings.append(document.finding(here, _kind(body), allowed="a mapping of fields"))
+            continue
+        try:
+            rows.append(noun.model_validate(body))
+        except ValidationError as cause:
+            findings += [
+                _finding(document, here, dict(error), noun) for error in cause.errors(include_url=False)
+            ]
+    return tuple(rows), findings
 
 
 def _plain(value: Any, path: tuple[str, ...], codes: dict[str, str]) -> Any:  # noqa: ANN401 - YAML holds anything

@@ -12,8 +12,9 @@ from typing import Final
 from models.hardware import Accelerator
 from models.llm import Llm
 from models.performance import MeasuredPoint
+from models.queueing_profile import QueueingProfile
 from planner.catalog.catalog import Catalog
-from planner.catalog.entries import entries_of
+from planner.catalog.entries import entries_of, rows_of
 from planner.catalog.reading import Document, Where, read_document
 from planner.errors import CatalogError, Finding, nearest
 from planner.performance.profile import read_profile, read_text
@@ -21,6 +22,7 @@ from planner.performance.profile import read_profile, read_text
 __all__ = ["catalog_root", "load_catalog", "source_descriptions"]
 
 _SECTIONS: Final = ("accelerators", "llms")
+_QUEUEING: Final = "queueing"
 _SOURCE_ROW: Final = re.compile(r"^\|\s*(?P<code>[A-Z]+\d+)\s*\|\s*(?P<what>.*?)\s*\|\s*$", re.MULTILINE)
 
 
@@ -31,6 +33,7 @@ class _Draft:
         self.accelerators: dict[str, Accelerator] = {}
         self.llms: dict[str, Llm] = {}
         self.profiles: dict[str, tuple[MeasuredPoint, ...]] = {}
+        self.queueing: list[QueueingProfile] = []
         self.sources: dict[str, Mapping[str, str]] = {}
         self.findings: list[Finding] = []
         self.files: dict[str, str] = {}
@@ -54,11 +57,18 @@ class _Draft:
         for key in data if isinstance(data, dict) else ():
             if key in _SECTIONS:
                 self.add(document, str(key), where=(str(key),))
+            elif key == _QUEUEING:
+                rows, findings = rows_of(document, QueueingProfile, where=(_QUEUEING,))
+                # What a user fitted goes before what ships.
+                self.queueing[:0] = rows
+                self.findings += findings
             else:
-                near = nearest(str(key), _SECTIONS)
+                near = nearest(str(key), (*_SECTIONS, _QUEUEING))
                 found = f"the unknown key {key!r}"
                 self.findings.append(
-                    document.finding((str(key),), found, allowed=", ".join(_SECTIONS), suggestion=near)
+                    document.finding(
+                        (str(key),), found, allowed=", ".join((*_SECTIONS, _QUEUEING)), suggestion=near
+                    )
                 )
         if not isinstance(data, dict):
             self.findings.append(document.finding((), "no mapping", allowed=" and ".join(_SECTIONS)))
@@ -69,7 +79,7 @@ class _Draft:
             path = folder / "catalog" / f"{section}.yaml"
             if path.exists():
                 self.attempt(path, section)
-        for path in sorted((folder / "profiles").glob("*.csv")):
+        for path in sorted(each for kind in ("*.csv", "*.yaml") for each in (folder / "profiles").glob(kind)):
             self.attempt(path)
 
     def attempt(self, path: Path, section: str | None = None) -> None:
@@ -101,6 +111,7 @@ class _Draft:
             llms=MappingProxyType(self.llms),
             profiles=MappingProxyType(self.profiles),
             sources=MappingProxyType(self.sources),
+            queueing=tuple(self.queueing),
         )
 
 
@@ -130,7 +141,7 @@ def load_catalog(root: Path | None = None, extra: Iterable[Path] = ()) -> Catalo
 
     Args:
         root: folder laid out as ``data/``; None: :func:`catalog_root`.
-        extra: YAML files with ``accelerators:`` and ``llms:``, profile tables (CSV), or folders laid out as
+        extra: YAML files with ``accelerators:``, ``llms:`` and ``queueing:`` (as calibration writes it), profile tables (CSV), or folders laid out as
             ``data/``. An entry or table replaces an earlier one of the same name.
 
     Raises:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from models.performance import MeasuredPoint, PerformanceChoice, Rating, RatingQuestion, Unrated
+from models.queueing_profile import QueueingProfile
 
 __all__ = ["Knowledge", "PerformanceSource", "SourceFactory"]
 
@@ -35,10 +36,12 @@ class Knowledge:
     Attributes:
         choice: what the scenario says about sources, rows and pessimism.
         profiles: measured points by name of the table, those that the choice allows.
+        queueing: queueing parameters of replicas that were calibrated.
     """
 
     choice: PerformanceChoice = field(default_factory=PerformanceChoice)
     profiles: Mapping[str, tuple[MeasuredPoint, ...]] = field(default_factory=dict)
+    queueing: tuple[QueueingProfile, ...] = ()
 
 
 SourceFactory = Callable[[Knowledge], PerformanceSource]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from models.performance import MeasuredPoint, PerformanceChoice
+from models.queueing_profile import QueueingProfile
 from planner.errors import ConfigurationError, Finding, nearest
 from planner.performance.protocol import Knowledge, PerformanceSource, SourceFactory
 from planner.registry import Registry
@@ -23,7 +24,10 @@ SOURCES: Final[Registry[SourceFactory]] = Registry(
 
 
 def chosen_sources(
-    choice: PerformanceChoice, profiles: Mapping[str, tuple[MeasuredPoint, ...]]
+    choice: PerformanceChoice,
+    profiles: Mapping[str, tuple[MeasuredPoint, ...]],
+    *,
+    queueing: tuple[QueueingProfile, ...] = (),
 ) -> tuple[PerformanceSource, ...]:
     """The sources that a scenario asks for, in its order.
 
@@ -61,5 +65,5 @@ def chosen_sources(
     allowed = {
         name: rows for name, rows in profiles.items() if not choice.profiles or name in choice.profiles
     }
-    knowledge = Knowledge(choice, allowed)
+    knowledge = Knowledge(choice, allowed, queueing)
     return tuple(SOURCES.get(name)(knowledge) for name in choice.sources)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from models.explanation import Fact
 from models.performance import MeasuredPoint, PerformanceChoice, Rating, RatingQuestion, Unrated
+from models.queueing_profile import QueueingProfile
 from models.saturation import SaturationThresholds
 from models.variant import Variant
 from models.workload import Bucket, Routing, Service, Slo
@@ -23,14 +24,17 @@ Rate = Callable[[RatingQuestion], Rating | Unrated]
 
 
 def rate_by_profiles(
-    profiles: Mapping[str, tuple[MeasuredPoint, ...]], choice: PerformanceChoice | None = None
+    profiles: Mapping[str, tuple[MeasuredPoint, ...]],
+    choice: PerformanceChoice | None = None,
+    *,
+    queueing: tuple[QueueingProfile, ...] = (),
 ) -> Rate:
     """Rates from given figures and the chosen sources over these profile tables.
 
     Raises:
         ConfigurationError: the choice names a source or a table that is not there.
     """
-    sources = chosen_sources(choice or PerformanceChoice(), profiles)
+    sources = chosen_sources(choice or PerformanceChoice(), profiles, queueing=queueing)
 
     def rate(question: RatingQuestion) -> Rating | Unrated:
         return rate_from_sources(question, *sources)

@@ -52,7 +52,7 @@ def size(
     # Later checks look names up, so they wait until all names are known.
     _refuse(reference_findings(scenario, names, catalog.profiles))
     _refuse((*contradiction_findings(scenario, names), *power_findings(scenario, names)))
-    rate = rate or rate_by_profiles(catalog.profiles, scenario.performance)
+    rate = rate or rate_by_profiles(catalog.profiles, scenario.performance, queueing=catalog.queueing)
     setting = _setting(normalized(scenario, names), names, rate)
     found = [offer for service in _services(setting) for offer in offers(service, setting)]
     counted = [offer for offer in found if offer.refusal is None or offer.tally.on_order]
