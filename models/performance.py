@@ -88,6 +88,10 @@ class RatingQuestion(Value):
     variant: Variant = Field(description="how it would be served")
     input_tokens: TokenCount = Field(description="input length, tokens")
     output_tokens: TokenCount = Field(description="output length, tokens")
+    cached_share: Share = Field(0.0, description="share of the input that is found in the prefix cache")
+    arrival_cv: Ratio = Field(
+        1.0, le=20, description="coefficient of variation of the times between arrivals; 1: Poisson"
+    )
     slo: Slo = Field(description="latency promises to keep")
     thresholds: SaturationThresholds = Field(description="saturation thresholds to stay below")
 

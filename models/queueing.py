@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from models.units import Count, PositiveCount, Ratio, Share, TokenCount
+from models.units import Count, PositiveCount, Ratio, Share, TokenCount, parse_quantity
 from models.value import Value
 
 __all__ = [
@@ -20,8 +20,20 @@ __all__ = [
 
 _MOST_MS: Final = 1e6
 
+_MS: Final = {"": 1.0, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3}
+_MS_PER_TOKEN: Final = {"": 1.0} | {
+    f"{unit}/{token}": scale for unit, scale in _MS.items() if unit for token in ("token", "tok")
+}
+
 Milliseconds = Annotated[
-    float, Field(ge=0, le=_MOST_MS, allow_inf_nan=False, json_schema_extra={"unit": "ms"})
+    float,
+    BeforeValidator(lambda raw: parse_quantity(raw, _MS), json_schema_input_type=float | str),
+    Field(ge=0, le=_MOST_MS, allow_inf_nan=False, json_schema_extra={"unit": "ms"}),
+]
+MillisecondsPerToken = Annotated[
+    float,
+    BeforeValidator(lambda raw: parse_quantity(raw, _MS_PER_TOKEN), json_schema_input_type=float | str),
+    Field(ge=0, le=_MOST_MS, allow_inf_nan=False, json_schema_extra={"unit": "ms/token"}),
 ]
 
 
@@ -76,12 +88,9 @@ class QueueingParameters(Value):
         QueueingForm.ITERATIONS, description="iterations: prefill in chunks; phases: one prefill step"
     )
     alpha_ms: Milliseconds = Field(description="time of an iteration with nothing in it, ms")
-    beta_ms_per_token: Milliseconds = Field(
-        description="time per token that is computed, ms", json_schema_extra={"unit": "ms/token"}
-    )
-    gamma_ms_per_token: Milliseconds = Field(
-        description="time per token that an iteration reads from the KV cache, ms",
-        json_schema_extra={"unit": "ms/token"},
+    beta_ms_per_token: MillisecondsPerToken = Field(description="time per token that is computed, ms")
+    gamma_ms_per_token: MillisecondsPerToken = Field(
+        description="time per token that an iteration reads from the KV cache, ms"
     )
     max_batch: PositiveCount = Field(
         256, le=10**5, description="requests in service at once (max_num_seqs of vLLM)"
@@ -107,7 +116,7 @@ class QueueingParameters(Value):
 class Speculation(Value):
     """Speculative decoding: a draft of some tokens, verified in one iteration (arXiv 2211.17192)."""
 
-    draft_tokens: PositiveCount = Field(
+    draft_tokens: TokenCount = Field(
         le=64, description="tokens drafted per iteration (num_speculative_tokens of vLLM)"
     )
     acceptance: Share = Field(description="share of drafted tokens that are accepted, each alike")

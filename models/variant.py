@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 from models.engine import EngineArguments
 from models.ids import AcceleratorId, Name, PoolId, VariantId
 from models.llm import Precision
+from models.queueing import QueueingParameters, Speculation
+from models.shape_rate import ShapeRate
 from models.units import (
     Bytes,
     Count,
@@ -96,11 +98,24 @@ class Capacity(Value):
         le=1e7,
         description="largest rate inside SLO up to tau, req/s, at least rated_rps; None: from rated_rps",
     )
+    by_shape: tuple[ShapeRate, ...] = Field(
+        (),
+        max_length=100_000,
+        description="rates by request shape instead of one rate; a request counts as a shape at least as large",
+    )
     kv_tokens: Tokens | None = Field(None, gt=0, description="KV capacity of one replica, tokens")
     residence_s: PositiveSeconds | None = Field(
         None, description="time a request holds its KV cache at the rated load, s"
     )
     power_w: Watts | None = Field(None, description="draw of one replica at its rated load, W")
+
+    @model_validator(mode="after")
+    def _one_kind_of_rate(self) -> Self:
+        if self.by_shape and (self.rated_rps is not None or self.surge_rps is not None):
+            raise ValueError("give rated_rps or by_shape, not both")
+        if len({(each.input_tokens, each.output_tokens) for each in self.by_shape}) < len(self.by_shape):
+            raise ValueError("found a shape twice in by_shape; allowed: each shape once")
+        return self
 
     @model_validator(mode="after")
     def _surge_not_below_rated(self) -> Self:
@@ -156,6 +171,13 @@ class Variant(Value):
     )
     engine_arguments: EngineArguments = Field(
         EngineArguments(), description="what the engine is started with, as far as it decides memory"
+    )
+    queueing: QueueingParameters | None = Field(
+        None,
+        description="parameters of the queueing model of one replica; they go before profiles; None: none are stated",
+    )
+    speculation: Speculation | None = Field(
+        None, description="speculative decoding, for the queueing model; None: no drafts"
     )
     startup_s: Seconds = Field(
         120.0, description="time from request to ready, s (measured 65-130 s for 0.6B-32B, llm-d benchmarks)"

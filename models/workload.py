@@ -32,6 +32,9 @@ class Bucket(Value):
     arrival_rps: Rps = Field(description="requests that arrive, req/s")
     input_tokens: TokenCount = Field(le=10**8, description="input length (prompt), tokens")
     output_tokens: TokenCount = Field(le=10**8, description="output length, tokens")
+    cached_share: Share = Field(
+        0.0, description="share of the input that is found in the prefix cache, for the queueing model"
+    )
 
 
 class Slo(Value):
@@ -116,6 +119,11 @@ class Service(Value):
     )
     buckets: Annotated[tuple[Bucket, ...], Field(min_length=1)] = Field(
         description="traffic by request shape"
+    )
+    arrival_cv: Ratio = Field(
+        1.0,
+        le=20,
+        description="coefficient of variation of the times between arrivals, for the queueing model; 1: Poisson",
     )
     routing: Routing = Field(
         Routing.MIXED,

@@ -6,8 +6,9 @@ from models.explanation import Fact, Reason
 from models.performance import Rating, RatingQuestion, Unrated
 from models.variant import Role
 from planner.performance.given import rate_given
-from planner.performance.memory import kv_capacity_tokens
+from planner.performance.memory import kv_capacity_tokens, way_to_fit
 from planner.performance.protocol import PerformanceSource
+from planner.performance.queueing.source import rate_stated
 
 __all__ = ["rate"]
 
@@ -16,7 +17,7 @@ def rate(question: RatingQuestion, *sources: PerformanceSource) -> Rating | Unra
     """How much of this request shape one replica carries, or why that is unknown or impossible.
 
     In this order: the rate that the variant states; the context window; weights and one request
-    against the memory; then ``sources``, until one rates the question or says that it cannot be done. A
+    against the memory; the queueing model where the variant states its parameters; then ``sources``, until one rates the question or says that it cannot be done. A
     stated rate is not checked against formulas: whoever measured it has seen it run.
 
     Returns:
@@ -27,7 +28,10 @@ def rate(question: RatingQuestion, *sources: PerformanceSource) -> Rating | Unra
     if given is not None:
         return given
     refusal = _context(question) or _memory(question)
-    return refusal if refusal is not None else _first_to_know(question, sources)
+    if refusal is not None:
+        return refusal
+    stated = rate_stated(question)
+    return stated if stated is not None else _first_to_know(question, sources)
 
 
 def _first_to_know(question: RatingQuestion, sources: tuple[PerformanceSource, ...]) -> Rating | Unrated:
@@ -51,7 +55,8 @@ def _without(passed: list[tuple[str, Unrated]]) -> str:
 
 
 def _context(question: RatingQuestion) -> Unrated | None:
-    longest = question.llm.max_context_tokens
+    stated = question.variant.engine_arguments.context_tokens
+    longest = min(filter(None, (question.llm.max_context_tokens, stated)), default=None)
     needed = question.input_tokens + question.output_tokens
     if longest is None or needed <= longest:
         return None
@@ -73,6 +78,7 @@ def _memory(question: RatingQuestion) -> Unrated | None:
                 "weight_bytes_per_accelerator": fit.weight_bytes,
                 "memory_bytes": question.accelerator.memory_bytes,
                 "accelerators": variant.parallelism.gpus,
+                **_would_fit(question, length),
             }
             return Unrated(reason=Reason.WEIGHTS_DO_NOT_FIT, facts=facts)
         capacity = fit.kv_tokens
@@ -83,3 +89,10 @@ def _memory(question: RatingQuestion) -> Unrated | None:
         reason=Reason.REQUEST_DOES_NOT_FIT,
         facts={"request_tokens": length, "kv_tokens_per_rank": capacity / variant.parallelism.dp},
     )
+
+
+def _would_fit(question: RatingQuestion, length: int) -> dict[str, Fact]:
+    """The nearest variants that would fit, where there are any."""
+    way = way_to_fit(question.llm, question.accelerator, question.variant, sequence_tokens=length)
+    facts: dict[str, Fact] = {"fitting_tp": way.tp, "fitting_weights": way.weights}
+    return {name: fact for name, fact in facts.items() if fact is not None}

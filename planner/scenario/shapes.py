@@ -8,6 +8,7 @@ from models.fleet import Fleet, RunningReplica, RunningVariant
 from models.hardware import Accelerator, Node, NodeGrowth, Offering, Pool, PowerDomain, Quota
 from models.llm import GroupedQueryAttention, LatentAttention, Llm, Moe
 from models.performance import PerformanceChoice
+from models.queueing import QueueingParameters, Speculation
 from models.saturation import Headroom, SaturationThresholds
 from models.scenario import Limits, Objective, Scenario
 from models.variant import Capacity, Cost, KubernetesObject, Parallelism, Quantization, Variant
@@ -41,6 +42,11 @@ _VARIANT: Final = Place(
             },
             short=shorthands.under("rated_rps"),
         ),
+        "queueing": Place(
+            QueueingParameters,
+            keys={"alpha": "alpha_ms", "beta": "beta_ms_per_token", "gamma": "gamma_ms_per_token"},
+        ),
+        "speculation": Place(Speculation, keys={"draft": "draft_tokens"}),
         "pools": _LIST,
         "object": Place(KubernetesObject, short=shorthands.under("name")),
     },
@@ -54,7 +60,9 @@ _SERVICE: Final = Place(
         "buckets": Many(
             Place(
                 Bucket,
-                keys={"rate": "arrival_rps", "input": "input_tokens", "output": "output_tokens"},
+                keys={
+                    "rate": "arrival_rps", "input": "input_tokens", "output": "output_tokens", "cached": "cached_share",
+                },
             ),
             "bucket", single="all",
         ),

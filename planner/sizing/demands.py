@@ -19,7 +19,9 @@ def demand_of(service: Service, candidates: Iterable[Candidate], pools: Mapping[
         candidates: of this service.
         pools: all pools by identity.
     """
-    buckets = (DemandBucket.model_validate(bucket.model_dump()) for bucket in service.buckets)
+    buckets = (
+        DemandBucket.model_validate(bucket.model_dump(exclude={"cached_share"})) for bucket in service.buckets
+    )
     bounds = (
         VariantBounds(variant=v.id, min_replicas=v.min_replicas, max_replicas=v.max_replicas)
         for v in service.variants

@@ -143,6 +143,8 @@ class Ratings:
                 variant=variant,
                 input_tokens=bucket.input_tokens,
                 output_tokens=bucket.output_tokens,
+                cached_share=bucket.cached_share,
+                arrival_cv=service.arrival_cv,
                 slo=service.slo,
                 thresholds=thresholds,
             )

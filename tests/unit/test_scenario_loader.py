@@ -82,7 +82,7 @@ def test_the_papers_two_variants_have_their_costs_and_64_gpus() -> None:
         ("headroom: 50k tokens", "headroom.kv_tokens", 50000.0),
         ("headroom: {burst: 3 req/s}", "headroom.burst_rps", 3.0),
         ("traffic: {rate: 12 rps, input: 4096 tokens, output: 9}", "buckets", [
-            {"id": "all", "arrival_rps": 12.0, "input_tokens": 4096, "output_tokens": 9}]),
+            {"id": "all", "arrival_rps": 12.0, "input_tokens": 4096, "output_tokens": 9, "cached_share": 0.0}]),
         ("traffic: {a: {rate: 1, input: 1, output: 2}, b: {rate: 3, input: 1, output: 2}}", "buckets.1.id", "b"),
         ("traffic: [{rate: 1, input: 1, output: 2}]", "buckets.0.id", "all-0"),
         ("min: 1, max: 4", "max_replicas", 4),

@@ -6,6 +6,7 @@ take columns, so thousands of replicas and shapes are answered in one call.
 
 from planner.performance.queueing.cases import MEAN, Answers, Case, Cases, batch_limit, columns_of
 from planner.performance.queueing.sizing import Bound, latencies_at, size_cases
+from planner.performance.queueing.source import QueueingSource, case_of, rate_stated
 from planner.performance.queueing.times import Times, inferred_slo, rate_range, times_at
 
 __all__ = [
@@ -14,12 +15,15 @@ __all__ = [
     "Bound",
     "Case",
     "Cases",
+    "QueueingSource",
     "Times",
     "batch_limit",
+    "case_of",
     "columns_of",
     "inferred_slo",
     "latencies_at",
     "rate_range",
+    "rate_stated",
     "size_cases",
     "times_at",
 ]
