@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from models.performance import Origin, Rating, RatingQuestion
+from models.explanation import Fact, Reason
+from models.performance import Origin, Rating, RatingQuestion, Unrated
 from planner.performance.memory import kv_capacity_tokens
 from planner.performance.residence import resident_tokens
 
 __all__ = ["kv_capacity", "rate_given", "surge_factor"]
 
 
-def rate_given(question: RatingQuestion) -> Rating | None:
+def rate_given(question: RatingQuestion) -> Rating | Unrated | None:
     """The rating that ``variant.capacity`` states; None when it states no rate.
+
+    Of rates by shape the one of the asked shape counts, else the largest of the shapes that are at least as
+    long in both directions: a replica carries shorter requests at least as fast. A shape whose rate is 0, and
+    one that is longer than all, is not carried.
 
     Where no surge rate is given it is ``rated x tau / (tau - gamma)`` (KV usage grows in proportion to
     the rate), and not more than tau of the KV capacity holds when residence time and capacity are known.
     """
     capacity = question.variant.capacity
     rated = capacity.rated_rps
+    if capacity.by_shape:
+        found = _of_shape(question)
+        if isinstance(found, Unrated):
+            return found
+        rated = found
     if rated is None:
         return None
     kv_tokens = kv_capacity(question)
@@ -35,6 +45,22 @@ def rate_given(question: RatingQuestion) -> Rating | None:
         origin=Origin.GIVEN,
         source="variant.capacity",
     )
+
+
+def _of_shape(question: RatingQuestion) -> float | Unrated:
+    """The stated rate of the asked shape, req/s."""
+    asked = (question.input_tokens, question.output_tokens)
+    rates = {
+        (each.input_tokens, each.output_tokens): each.rated_rps for each in question.variant.capacity.by_shape
+    }
+    facts: dict[str, Fact] = {"asked_shape": f"{asked[0]} × {asked[1]}"}
+    longer = [shape for shape in rates if shape[0] >= asked[0] and shape[1] >= asked[1]]
+    if asked not in rates and not longer:
+        longest = max(rates, key=lambda shape: (shape[0] * shape[1], shape))
+        facts["longest_shape"] = f"{longest[0]} × {longest[1]}"
+        return Unrated(reason=Reason.SHAPE_NOT_CARRIED, facts=facts)
+    rate = rates[asked] if asked in rates else max(rates[shape] for shape in longer)
+    return rate or Unrated(reason=Reason.SHAPE_NOT_CARRIED, facts=facts)
 
 
 def surge_factor(question: RatingQuestion) -> float:

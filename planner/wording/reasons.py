@@ -46,6 +46,9 @@ _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
         "the service is pinned to the accelerator types that run now",
     ),
     Reason.WEIGHTS_DO_NOT_FIT: (
+        "the weights need {weight_bytes_per_accelerator} of the {memory_bytes} that each GPU has, {missing_bytes_per_accelerator} are missing; TP{fitting_tp} or {fitting_weights} weights would fit",
+        "the weights need {weight_bytes_per_accelerator} of the {memory_bytes} that each GPU has, {missing_bytes_per_accelerator} are missing; TP{fitting_tp} would fit",
+        "the weights need {weight_bytes_per_accelerator} of the {memory_bytes} that each GPU has, {missing_bytes_per_accelerator} are missing; {fitting_weights} weights would fit",
         "the weights need {weight_bytes_per_accelerator} of the {memory_bytes} that each GPU has, and the cache its own",
         "the weights do not fit into the memory of its GPUs",
     ),
@@ -72,6 +75,10 @@ _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
         "ITL is {best_itl_s} at best, promised are {target_itl_s}",
         "a request takes {best_e2e_s} at best, promised are {target_e2e_s}",
         "it does not keep the latency promises at any rate",
+    ),
+    Reason.SHAPE_NOT_CARRIED: (
+        "its stated rates say that it carries no requests of {asked_shape} tokens inside the promises",
+        "its stated rates say that it carries no such requests inside the promises",
     ),
     Reason.POD_LARGER_THAN_NODE: (
         "a pod needs {gpus_per_pod} GPUs and the largest node has {largest_node_gpus}",
