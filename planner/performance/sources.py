@@ -17,6 +17,7 @@ SOURCES: Final[Registry[SourceFactory]] = Registry(
     "performance",
     {
         "measured": "planner.performance.measured:MeasuredTables",
+        "queueing": "planner.performance.queueing.source:from_knowledge",
         "roofline": "planner.performance.roofline.source:Roofline",
     },
 )

@@ -13,11 +13,12 @@ from models.queueing_profile import QueueingProfile
 from models.variant import Role
 from models.workload import Slo
 from planner.performance.given import kv_capacity
+from planner.performance.protocol import Knowledge
 from planner.performance.queueing.cases import MEAN, Answers, Case, columns_of
 from planner.performance.queueing.sizing import Bound, size_cases
 from planner.performance.residence import resident_tokens
 
-__all__ = ["QueueingSource", "case_of", "rate_stated"]
+__all__ = ["QueueingSource", "case_of", "from_knowledge", "rate_stated"]
 
 _PERCENT: Final = 100.0
 _UNBOUNDED: Final = math.inf
@@ -229,3 +230,8 @@ def _is_for(row: QueueingProfile, question: RatingQuestion) -> bool:
 
 def _preference(row: QueueingProfile) -> tuple[bool, int, str]:
     return row.fit is None, -(row.fit.points if row.fit else 0), row.canonical_json()
+
+
+def from_knowledge(knowledge: Knowledge) -> QueueingSource:
+    """The source over all that was calibrated."""
+    return QueueingSource(knowledge.queueing)
