@@ -22,6 +22,8 @@ from models.performance import MeasuredPoint
 from models.variant import Parallelism, Role
 from planner.catalog import Catalog
 from planner.importers.aiconfigurator import import_aiconfigurator
+from planner.performance.power.fitting import PowerRun
+from planner.performance.power.model import used_share
 from planner.performance.roofline.fitting import Observation
 from planner.performance.roofline.work import Setup, work_of
 from planner.planning import known_catalog
@@ -63,6 +65,7 @@ _CHECKPOINTS: Final = {
     "meta-llama/Llama-3.1-405B-Instruct-FP8": "Llama-3.1-405B",
 }
 _PRECISIONS: Final = {"bfloat16": Precision.BF16, "fp8": Precision.FP8, "mxfp4": Precision.FP4}
+_TUNINGS: Final = ("-FP8", "-BF16", "-Instruct", "-Thinking", "-2507")
 _IMAGES: Final = ("image-chat", "video-chat")
 
 
@@ -114,6 +117,41 @@ def energy_runs(folder: Path, catalog: Catalog) -> list[EnergyRun]:
     with (folder / "perf" / "mlenergy_h100.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     return [_energy_run(row, catalog) for row in rows]
+
+
+def power_runs(folder: Path, catalog: Catalog) -> list[PowerRun]:
+    """All runs of the ML.ENERGY table, those of LLMs outside the catalog by the parameters that the table states."""
+    h100 = catalog.accelerators["H100"]
+    runs: list[PowerRun] = []
+    for run in energy_runs(folder, catalog):
+        row = run.row
+        llm = Llm.model_validate(
+            {
+                "id": _same_weights(run.name),
+                "parameters": round(float(row["total_params_b"]) * 1e9),
+                "active_parameters": round(float(row["active_params_b"]) * 1e9),
+                "layers": 1,
+                "attention": {"kind": "gqa", "kv_heads": 1, "head_dim": 1},
+            }
+        )
+        rate = float(row["output_throughput_tokens_per_sec"]) / int(row["num_gpus"])
+        used = used_share(llm, h100, _PRECISIONS[row["weight_precision"]], tokens_per_s=rate)
+        watts = float(row["avg_power_per_gpu_w"])
+        runs.append(PowerRun(llm.id, used or 0.0, watts, h100.idle_w or 0.0, h100.tdp_w or 0.0))
+    return runs
+
+
+def _same_weights(name: str) -> str:
+    """The network behind a checkpoint: tunings, precisions and added eyes and ears of one are one."""
+    short = name.rpartition("/")[2]
+    for suffix in _TUNINGS:
+        short = short.replace(suffix, "")
+    return (
+        short.replace("-VL", "")
+        .replace("-Coder", "")
+        .replace("-Omni", "")
+        .replace("Llama-3.3-70B", "Llama-3.1-70B")
+    )
 
 
 def _of_points(points: tuple[MeasuredPoint, ...], catalog: Catalog) -> Iterator[Observation]:

@@ -1,0 +1,158 @@
+"""Power of one accelerator from the share of its peak FLOP/s that is used.
+
+An idle accelerator draws its idle power; one that runs a loaded replica draws, with u the share of peak
+FLOP/s in use::
+
+    draw = idle + (TDP - idle) x (1 - exp(-(floor + load x sqrt(u))))
+
+which rises from a floor (iterations run at full clock however few sequences they carry) toward the thermal
+design power and never above it. ``floor`` and ``load`` are fitted on runs of the ML.ENERGY leaderboard on H100;
+other accelerators are taken to behave alike between their own idle and thermal design power.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from models.hardware import Accelerator
+from models.llm import Llm, Precision
+from models.performance import Rating, RatingQuestion
+from models.variant import Role
+from planner.errors import CatalogError, Finding
+
+__all__ = ["Draw", "KnownDraw", "expected_draw", "known_draw", "used_share"]
+
+_FLOPS_PER_PARAMETER: Final = 2
+_KEYS: Final = ("floor", "load", "idle_share", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Modeled power of one replica.
+
+    Attributes:
+        power_w: at the rated rate, W.
+        idle_w: of its accelerators without load, W.
+        source: what it is from, and where it is scaled from another accelerator.
+    """
+
+    power_w: float
+    idle_w: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDraw:
+    """Fitted figures.
+
+    Attributes:
+        floor: of a running replica without load, see the formula.
+        load: weight of the used share of peak.
+        idle_share: idle power over thermal design power of the accelerator that was measured.
+        error: mean absolute relative error on LLMs that were left out, median over LLMs.
+        measured_on: the accelerator that was measured.
+    """
+
+    floor: float
+    load: float
+    idle_share: float
+    error: float
+    measured_on: str
+
+    def power_w(self, tdp_w: float, idle_w: float, used: float) -> float:
+        """Draw of one accelerator, W, when it uses this share of its peak FLOP/s."""
+        return idle_w + (tdp_w - idle_w) * -math.expm1(-(self.floor + self.load * math.sqrt(used)))
+
+
+def used_share(
+    llm: Llm, accelerator: Accelerator, weights: Precision, *, tokens_per_s: float
+) -> float | None:
+    """Share of peak FLOP/s that one accelerator uses for so many tokens per second; None: the peak is unknown.
+
+    Args:
+        llm: the network.
+        accelerator: where it runs.
+        weights: precision they are multiplied in, where the accelerator has units for it.
+        tokens_per_s: computed by all accelerators of a replica, over their number.
+    """
+    peak = accelerator.bf16_flops
+    if weights is Precision.FP8:
+        peak = accelerator.fp8_flops or peak
+    elif weights is Precision.FP4:
+        peak = accelerator.fp4_flops or peak
+    if not peak:
+        return None
+    return min(1.0, _FLOPS_PER_PARAMETER * (llm.active_parameters or llm.parameters) * tokens_per_s / peak)
+
+
+def expected_draw(question: RatingQuestion, rating: Rating, known: KnownDraw | None = None) -> Draw | None:
+    """Modeled draw of a replica at its rated rate; None where TDP or peak of the accelerator is unknown."""
+    known = known or known_draw()
+    accelerator, variant = question.accelerator, question.variant
+    gpus = variant.parallelism.gpus
+    computed = {
+        Role.PREFILL: question.input_tokens,
+        Role.DECODE: question.output_tokens,
+        Role.BOTH: question.input_tokens + question.output_tokens,
+    }[variant.role]
+    used = used_share(
+        question.llm,
+        accelerator,
+        variant.quantization.weights or question.llm.precision,
+        tokens_per_s=rating.rated_rps * computed / gpus,
+    )
+    if used is None or accelerator.tdp_w is None:
+        return None
+    idle_w = known.idle_share * accelerator.tdp_w if accelerator.idle_w is None else accelerator.idle_w
+    source = f"modeled at the rated rate (±{known.error:.0%})"
+    if accelerator.id != known.measured_on:
+        source += f", scaled from {known.measured_on} by TDP"
+    return Draw(
+        gpus * known.power_w(accelerator.tdp_w, min(idle_w, accelerator.tdp_w), used), gpus * idle_w, source
+    )
+
+
+@cache
+def known_draw(path: Path | None = None) -> KnownDraw:
+    """Read the fitted figures.
+
+    Args:
+        path: another file of the same form; None: data/performance/power.yaml as it came with fleetplan.
+
+    Raises:
+        CatalogError: the file is missing or does not hold what it must.
+    """
+    file = path or _shipped()
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        return _parsed(document)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, ValueError) as cause:
+        finding = Finding(
+            str(file),
+            None,
+            "",
+            f"no figures of the power model ({cause})",
+            "as scripts/fit_power.py writes it",
+        )
+        raise CatalogError.from_findings([finding]) from cause
+
+
+def _parsed(document: Mapping[str, Any]) -> KnownDraw:
+    values = {key: float(document[key]) for key in _KEYS}
+    if not all(0 <= value < math.inf for value in values.values()) or values["idle_share"] > 1:
+        raise ValueError("figures out of range")
+    return KnownDraw(measured_on=str(document["measured_on"]), **values)
+
+
+def _shipped() -> Path:
+    package = Path(str(files("planner")))
+    inside = package / "_data"
+    return (inside if inside.is_dir() else package.parent / "data") / "performance" / "power.yaml"
