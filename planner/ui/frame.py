@@ -6,6 +6,7 @@ import streamlit as st
 
 from planner import __version__
 from planner.ui import session
+from planner.ui.opening import show_opening
 from planner.ui.pages import PAGES
 
 __all__ = ["show"]
@@ -31,6 +32,8 @@ def show() -> None:
     )
     with st.sidebar:
         _show_open_draft()
+        with st.expander("Open or keep", icon=":material/folder:"):
+            show_opening()
     page.run()
 
 

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import streamlit as st
 
 from models.report import Report
 from planner.ui import session
+from planner.ui.faults import show_sentences
 from planner.ui.jobs import Failure, Job, State
 from planner.ui.workspace import Draft
 from planner.wording.numbers import number, percent
 
-__all__ = ["QUESTION", "show_solving"]
+__all__ = ["QUESTION", "Answer", "show_solving"]
 
 QUESTION: Final = "plan"
 _LOOK_AGAIN_S: Final = 0.4
 
 
-def show_solving(draft: Draft) -> Report | None:
-    """Controls and progress of solving; the report to draw: exact, partial or None.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What there is to draw.
+
+    Attributes:
+        report: of the draft as it is now.
+        first: it is greedy's, the proven one is on its way.
+    """
+
+    report: Report
+    first: bool
+
+
+def show_solving(draft: Draft) -> Answer | None:
+    """Controls and progress of solving, and what there is to draw so far.
 
     The first visit is solved without asking, so that there is something to look at.
     """
@@ -36,8 +51,11 @@ def show_solving(draft: Draft) -> Report | None:
         return None
     if not job.over:
         _show_progress(task.key)
-        return session.read_report(f"{task.key}-partial", job.partial) if job.partial else None
-    return session.report_of(draft)
+        if job.partial is None:
+            return None
+        return Answer(session.read_report(f"{task.key}-first", job.partial), first=True)
+    report = session.report_of(draft)
+    return None if report is None else Answer(report, first=False)
 
 
 def _show_button(draft: Draft, label: str, *, primary: bool = False) -> None:
@@ -88,6 +106,4 @@ def _sentence(job: Job) -> str:
 
 
 def _show_failure(failure: Failure) -> None:
-    st.error(failure.message, icon=":material/error:")
-    for finding in failure.findings:
-        st.text(f"- {finding}")
+    show_sentences(failure.message, list(failure.findings))

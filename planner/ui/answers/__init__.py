@@ -1,0 +1,1 @@
+"""Answers on the screen: each module draws one part of a report."""

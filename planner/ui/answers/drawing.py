@@ -1,0 +1,75 @@
+"""A chart with its downloads: every chart of the app can be had as a picture and as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from planner.charts import save_chart
+
+__all__ = ["csv_of", "show_chart"]
+
+Chart = Any
+"""Any chart of Altair; it has no common type."""
+
+
+def show_chart(
+    chart: Chart, rows: Sequence[Mapping[str, Any]], *, name: str, says: str, wide: bool = True
+) -> None:
+    """Draw a chart, what it says for those who do not see it, and its downloads.
+
+    Args:
+        chart: any Altair chart.
+        rows: the figures that it draws.
+        name: of the files, and of the widgets.
+        says: one sentence, read to those who do not see the chart.
+        wide: stretch it over the page.
+    """
+    st.altair_chart(chart, width="stretch" if wide else "content", key=f"chart-{name}")
+    st.caption(says)
+    picture, table, _ = st.columns([1, 1, 6])
+    picture.download_button(
+        "PNG",
+        lambda: _png(chart),
+        file_name=f"{name}.png",
+        mime="image/png",
+        icon=":material/image:",
+        key=f"png-{name}",
+        width="stretch",
+    )
+    table.download_button(
+        "CSV",
+        csv_of(rows),
+        file_name=f"{name}.csv",
+        mime="text/csv",
+        icon=":material/table:",
+        key=f"csv-{name}",
+        width="stretch",
+    )
+
+
+def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV; a cell that a spreadsheet would take for a formula is quoted as text."""
+    out = io.StringIO()
+    names = list(rows[0]) if rows else []
+    writer = csv.DictWriter(out, names, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows({name: _safe(row.get(name)) for name in names} for row in rows)
+    return out.getvalue()
+
+
+def _safe(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@\t\r" and cell else cell
+
+
+def _png(chart: Chart) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chart.png"
+        save_chart(chart.configure(background="white"), path)
+        return path.read_bytes()
