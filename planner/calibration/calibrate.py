@@ -106,7 +106,7 @@ def calibrate(
         **{name: float(value) for name, value in zip(PARAMETERS, fit.theta, strict=True)},
     )
     fitted = _points(points, against, data, fit)
-    profile = known.but(parameters=parameters, fit=_quality(fitted, intervals))
+    profile = known.but(parameters=parameters, fit=_quality(fitted, intervals, ttft=used_ttft))
     return Calibration(
         profile=profile,
         points=fitted,
@@ -224,12 +224,12 @@ def _points(
     return tuple(found)
 
 
-def _quality(points: Sequence[FittedPoint], intervals: dict[str, FitInterval]) -> FitQuality:
+def _quality(points: Sequence[FittedPoint], intervals: dict[str, FitInterval], *, ttft: bool) -> FitQuality:
     used = [point for point in points if point.left_out is None]
     return FitQuality(
         points=len(used),
         itl_error=_error([(point.itl_s, point.itl_fitted_s) for point in used]),
-        ttft_error=_error([(point.ttft_s, point.ttft_fitted_s) for point in used]),
+        ttft_error=_error([(point.ttft_s, point.ttft_fitted_s) for point in used]) if ttft else None,
         rps_error=_error([(point.rps, point.rps_fitted) for point in used]),
         **intervals,
     )

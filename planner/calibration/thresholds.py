@@ -25,7 +25,7 @@ from models.saturation import Headroom, SaturationThresholds
 from models.workload import Slo
 from planner.errors import ConfigurationError, Finding
 
-__all__ = ["SweepOptions", "propose_thresholds"]
+__all__ = ["SweepOptions", "propose_thresholds", "sweeps_of"]
 
 _DEFAULTS: Final = SaturationThresholds()
 _ERRORS: Final = 0.01
@@ -119,6 +119,18 @@ def propose_thresholds(
         arrival_cv=options.arrival_cv,
         notes=tuple(notes),
     )
+
+
+def sweeps_of(points: Sequence[LoadPoint]) -> tuple[tuple[LoadPoint, ...], ...]:
+    """Points by request shape; shapes that differ only as random lengths do count as one."""
+    sweeps: list[list[LoadPoint]] = []
+    for point in points:
+        home = next((sweep for sweep in sweeps if _are_alike([*sweep, point])), None)
+        if home is None:
+            sweeps.append([point])
+        else:
+            home.append(point)
+    return tuple(tuple(sweep) for sweep in sweeps)
 
 
 def _check(sweep: Sequence[LoadPoint], variant: str) -> None:

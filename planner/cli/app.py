@@ -9,7 +9,9 @@ import typer
 from typer.core import TyperGroup
 
 from planner import __version__
+from planner.cli.commands import importing as formats
 from planner.cli.commands import knowledge
+from planner.cli.commands.calibrate import CalibrateOptions, calibrate
 from planner.cli.commands.check import CheckOptions, check
 from planner.cli.commands.commands import CommandsOptions, commands
 from planner.cli.commands.explain import ExplainOptions, explain
@@ -60,6 +62,7 @@ app.command("pareto")(takes(ParetoOptions)(pareto))
 app.command("check")(takes(CheckOptions)(check))
 app.command("export")(takes(ExportOptions)(export))
 app.command("commands")(takes(CommandsOptions)(commands))
+app.command("calibrate")(takes(CalibrateOptions)(calibrate))
 app.add_typer(catalog, name="catalog")
 catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))
 catalog.command("show")(takes(knowledge.ShowOptions)(knowledge.catalog_show))
@@ -68,6 +71,9 @@ app.command("plugins")(takes(knowledge.PluginOptions)(knowledge.plugins))
 app.command("ui")(takes(UiOptions)(ui))
 app.add_typer(importing, name="import")
 importing.command("aiconfigurator")(takes(knowledge.ImportOptions)(knowledge.import_aiconfigurator))
+importing.command("huggingface")(takes(formats.HuggingfaceOptions)(formats.import_huggingface))
+importing.command("melange")(takes(formats.MelangeOptions)(formats.import_melange))
+importing.command("aibrix")(takes(formats.AibrixOptions)(formats.import_aibrix))
 
 
 @importing.callback()
