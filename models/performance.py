@@ -155,7 +155,10 @@ class Rating(Value):
         description="resident KV tokens per req/s: residence time x mean resident tokens (Little)",
         json_schema_extra={"unit": "token/(req/s)"},
     )
-    power_w: Watts | None = Field(None, description="measured draw of the replica at the rated rate")
+    power_w: Watts | None = Field(None, description="draw of the replica at the rated rate; None: unknown")
+    power_source: str | None = Field(
+        None, description="where power_w is from, if not from where the rates are; None: the same"
+    )
     origin: Origin = Field(description="whether the figures were given, measured or modeled")
     source: str = Field(description="row, formula or field the figures come from")
     interval: Interval | None = Field(None, description="of a modeled rate at the median; None: not modeled")

@@ -104,6 +104,11 @@ class ServiceFigures(Value):
     power_w: float | None = Field(
         description="draw of all its replicas, W; None: unknown", json_schema_extra={"unit": "W"}
     )
+    kwh_per_million_tokens: float | None = Field(
+        None,
+        description="at power_w, input and output tokens together; None: power unknown or nothing served",
+        json_schema_extra={"unit": "kWh/1e6 tokens"},
+    )
 
 
 class Assessment(Value):

@@ -179,6 +179,7 @@ def _service(problem: Problem, figures: ServiceFigures) -> Object:
         "cost_usd_per_h": _usd(problem, figures.cost),
         "usd_per_million_tokens": figures.usd_per_million_tokens,
         "power_w": figures.power_w,
+        "kwh_per_million_tokens": figures.kwh_per_million_tokens,
     }
 
 

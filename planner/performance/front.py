@@ -7,6 +7,7 @@ from models.performance import Rating, RatingQuestion, Unrated
 from models.variant import Role
 from planner.performance.given import rate_given
 from planner.performance.memory import kv_capacity_tokens, way_to_fit
+from planner.performance.power import expected_draw
 from planner.performance.protocol import PerformanceSource
 from planner.performance.queueing.source import rate_stated
 
@@ -17,21 +18,22 @@ def rate(question: RatingQuestion, *sources: PerformanceSource) -> Rating | Unra
     """How much of this request shape one replica carries, or why that is unknown or impossible.
 
     In this order: the rate that the variant states; the context window; weights and one request
-    against the memory; the queueing model where the variant states its parameters; then ``sources``, until one rates the question or says that it cannot be done. A
-    stated rate is not checked against formulas: whoever measured it has seen it run.
+    against the memory; the queueing model where the variant states its parameters; then ``sources``, until
+    one rates the question or says that it cannot be done. A stated rate is not checked against formulas:
+    whoever measured it has seen it run. A rating without a draw gets the modeled one, labeled.
 
     Returns:
         The rating; its ``source`` tells which sources before it could not tell. Without one the reason
         that is final, else that of the first source.
     """
-    given = rate_given(question)
-    if given is not None:
-        return given
-    refusal = _context(question) or _memory(question)
-    if refusal is not None:
-        return refusal
-    stated = rate_stated(question)
-    return stated if stated is not None else _first_to_know(question, sources)
+    answer = rate_given(question) or _context(question) or _memory(question) or rate_stated(question)
+    answer = answer or _first_to_know(question, sources)
+    return _with_draw(question, answer) if isinstance(answer, Rating) and answer.power_w is None else answer
+
+
+def _with_draw(question: RatingQuestion, rating: Rating) -> Rating:
+    draw = expected_draw(question, rating)
+    return rating if draw is None else rating.but(power_w=draw.power_w, power_source=draw.source)
 
 
 def _first_to_know(question: RatingQuestion, sources: tuple[PerformanceSource, ...]) -> Rating | Unrated:

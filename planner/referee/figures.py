@@ -19,6 +19,7 @@ __all__ = ["service_figures"]
 ZERO: Final = Fraction(0)
 ONE: Final = Fraction(1)
 SECONDS_PER_HOUR: Final = 3600
+JOULES_PER_KWH: Final = 3_600_000
 
 
 def service_figures(index: Index, demand: Demand, candidates: Sequence[CandidateFigures]) -> ServiceFigures:
@@ -32,6 +33,7 @@ def service_figures(index: Index, demand: Demand, candidates: Sequence[Candidate
     arriving = rate_of(demand)
     cost = sum(one.cost for one in candidates)
     powers = [one.power_w for one in candidates]
+    power_w = None if None in powers else sum(power for power in powers if power is not None)
     return ServiceFigures(
         service=demand.service,
         demand_rps=float(arriving),
@@ -41,7 +43,8 @@ def service_figures(index: Index, demand: Demand, candidates: Sequence[Candidate
         headroom=_headroom(index, demand),
         cost=cost,
         usd_per_million_tokens=_usd_per_million_tokens(index, cost, parts),
-        power_w=None if None in powers else sum(power for power in powers if power is not None),
+        power_w=power_w,
+        kwh_per_million_tokens=_kwh_per_million_tokens(power_w, parts),
     )
 
 
@@ -66,6 +69,13 @@ def _usd_per_million_tokens(index: Index, cost: float, parts: Sequence[Part]) ->
     if index.problem.cost_unit is not CostUnit.USD_PER_H or tokens_per_s == 0:
         return None
     return cost / float(tokens_per_s * SECONDS_PER_HOUR) * 1e6
+
+
+def _kwh_per_million_tokens(power_w: float | None, parts: Sequence[Part]) -> float | None:
+    tokens_per_s = sum((rps * share * tokens for rps, share, tokens in parts), ZERO)
+    if power_w is None or tokens_per_s == 0:
+        return None
+    return power_w / float(tokens_per_s) / JOULES_PER_KWH * 1e6
 
 
 def _headroom(index: Index, demand: Demand) -> float | None:

@@ -163,8 +163,8 @@ def _judged(
     price = price_of(variant, pool, accelerator)
     if refusal is None and price is None:
         refusal = Refusal(Reason.UNKNOWN_PRICE, {"accelerator": accelerator.id})
-    measured_w = rating.power_w if rating is not None else None
-    draw = draw_of(variant, accelerator, setting.scenario.limits.power_basis, measured_w=measured_w)
+    rated_w, of_w = (None, None) if rating is None else (rating.power_w, rating.power_source)
+    draw = draw_of(variant, accelerator, setting.scenario.limits.power_basis, rated_w=rated_w, source=of_w)
     if refusal is None and draw.power_w is None and pool.id in setting.capped:
         refusal = Refusal(Reason.UNKNOWN_POWER, {"accelerator": accelerator.id})
     return Offer(service, variant, pool, domain, rating, price, draw, tally, refusal)

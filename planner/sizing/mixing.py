@@ -26,9 +26,10 @@ class MixRating:
         surge_rps: req/s of the mix inside SLO up to τ; never below ``rated_rps``.
         kv_capacity_tokens: the smallest that a bucket's rating states; None where one states none.
         kv_tokens_per_rps: resident tokens per req/s of the mix; None where one bucket's is unknown.
-        power_w: the largest measured draw over the buckets, None where one is unknown.
+        power_w: the largest draw over the buckets, None where one is unknown.
         origin: the least certain one of the buckets.
         source: where the figures are from.
+        power_source: where the draw is from, if not from where the rates are.
         by_bucket: of one bucket alone; empty where nobody needs to know.
     """
 
@@ -40,6 +41,7 @@ class MixRating:
     origin: Origin
     source: str
     by_bucket: dict[str, BucketRating] = field(default_factory=dict)
+    power_source: str | None = None
 
     def scaled(self, rated: float, surge: float) -> MixRating:
         """The same with both rates of the mix and of every bucket times a factor."""
@@ -82,6 +84,7 @@ def mix(ratings: Mapping[str, Rating], shares: Mapping[str, float]) -> MixRating
         power_w=_all_known(max, (rating.power_w for rating in ratings.values())),
         origin=max((rating.origin for rating in ratings.values()), key=list(Origin).index),
         source=_sources(ratings),
+        power_source=next((rating.power_source for rating in ratings.values() if rating.power_source), None),
     )
 
 

@@ -25,19 +25,25 @@ class Draw:
 
 
 def draw_of(
-    variant: Variant, accelerator: Accelerator, basis: PowerBasis, *, measured_w: float | None
+    variant: Variant,
+    accelerator: Accelerator,
+    basis: PowerBasis,
+    *,
+    rated_w: float | None,
+    source: str | None = None,
 ) -> Draw:
     """The draw of one replica on this basis.
 
-    ``tdp``: accelerators x thermal design power. ``expected``: the figure the variant states, else the
-    measured one, else the thermal design power, which no replica exceeds: the safe figure where nobody
-    measured.
+    ``tdp``: accelerators x thermal design power. ``expected``: the figure the variant states, else the one at
+    the rated rate, measured or modeled, else the thermal design power, which no replica exceeds: the safe
+    figure where nobody knows.
 
     Args:
         variant: states accelerators, and perhaps a draw.
         accelerator: states its thermal design power, or does not.
         basis: of the problem.
-        measured_w: draw at the rated rate that the rating came with.
+        rated_w: draw at the rated rate that the rating came with.
+        source: where that is from; None: from the measured row that the rates are from.
     """
     gpus = variant.parallelism.gpus
     tdp_w = None if accelerator.tdp_w is None else gpus * accelerator.tdp_w
@@ -45,8 +51,8 @@ def draw_of(
         return Draw(tdp_w, "TDP" if tdp_w is not None else "TDP unknown")
     if variant.capacity.power_w is not None:
         return Draw(variant.capacity.power_w, "variant.capacity")
-    if measured_w is not None:
-        return Draw(measured_w, "measured at the rated rate")
+    if rated_w is not None:
+        return Draw(rated_w, source or "measured at the rated rate")
     return Draw(tdp_w, "TDP as the safe figure, nobody measured" if tdp_w is not None else "unknown")
 
 

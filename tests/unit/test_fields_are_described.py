@@ -16,6 +16,7 @@ from planner.scenario.schema import KINDS, schema
 _UNITS: Final = {
     "tokens_per_rps": "token/(req/s)",
     "per_million_tokens": "$/1e6 tokens",
+    "kwh_per_million_tokens": "kWh/1e6 tokens",
     "usd_per_h": "$/h",
     "usd_per_node_h": "$/h",
     "usd": "$",

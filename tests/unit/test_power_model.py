@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from models.performance import Origin, Rating, RatingQuestion
 from planner.errors import CatalogError
+from planner.performance import rate
 from planner.performance.power import KnownDraw, expected_draw, known_draw
 from planner.performance.power.fitting import PowerRun, fit_draw, left_out_draws
 from planner.planning import known_catalog
@@ -77,6 +78,17 @@ def test_other_accelerators_are_scaled_and_say_so() -> None:
     assert draw.source.endswith("scaled from H100 by TDP")
     assert 40 < draw.power_w < 400
     assert draw.idle_w == pytest.approx(40.0)
+
+
+def test_a_rating_without_a_draw_gets_the_modeled_one_labeled() -> None:
+    answer = rate(a_question(capacity={"rated_rps": 5.0}))
+    assert isinstance(answer, Rating)
+    draw = expected_draw(a_question(), answer)
+    assert draw is not None
+    assert (answer.power_w, answer.power_source) == (draw.power_w, draw.source)
+    stated = rate(a_question(capacity={"rated_rps": 5.0, "power_w": 321.0}))
+    assert isinstance(stated, Rating)
+    assert (stated.power_w, stated.power_source) == (321.0, None)
 
 
 def test_without_tdp_nothing_is_known() -> None:

@@ -126,6 +126,20 @@ def test_dollars_per_million_tokens_are_of_served_tokens() -> None:
     assert figures(relative, {SMALL: 4}).services[0].usd_per_million_tokens is None
 
 
+def test_energy_per_million_tokens_is_that_of_all_replicas_over_served_tokens() -> None:
+    demand = a_demand(
+        buckets=(a_bucket("short", 3.0, input_tokens=100, output_tokens=100), a_bucket("long", 1.0))
+    )
+    problem = a_problem([demand], [a_candidate(power_w=500.0)])
+    # 2,000 W over 900 tokens/s served.
+    assert figures(problem, {SMALL: 4}, share=0.5).services[0].kwh_per_million_tokens == pytest.approx(
+        2000 / 900 * 1e6 / 3.6e6
+    )
+    assert figures(problem, {SMALL: 4}, share=0.0).services[0].kwh_per_million_tokens is None
+    unknown = a_problem([demand], [a_candidate(power_w=None)])
+    assert figures(unknown, {SMALL: 4}).services[0].kwh_per_million_tokens is None
+
+
 def test_gpus_used_of_every_pool() -> None:
     problem = a_problem(
         candidates=[a_candidate(pods_per_replica=2, gpus_per_pod=3)], pools=[a_pool(), a_pool("west")]

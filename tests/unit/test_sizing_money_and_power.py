@@ -131,6 +131,13 @@ class TestPower:
         assert candidate.power_w == expected
         assert candidate.source.endswith(f"power: {source}")
 
+    def test_a_draw_from_elsewhere_says_so(self) -> None:
+        def rate(_question: RatingQuestion) -> Any:
+            return a_rating(power_w=640.0, power_source="modeled")
+
+        (candidate,) = sized(a_scenario(limits={"power_basis": "expected"}), rate).candidates
+        assert (candidate.power_w, candidate.source.rpartition("power: ")[2]) == (640.0, "modeled")
+
     @pytest.mark.parametrize(("basis", "idle_w"), [("tdp", 0.0), ("expected", 100.0)])
     def test_idle_accelerators_count_on_the_expected_basis(self, basis: str, idle_w: float) -> None:
         assert sized(a_scenario(limits={"power_basis": basis})).pools[0].idle_gpu_w == idle_w
