@@ -1,0 +1,242 @@
+"""``import FORMAT``: files of other tools into catalog entries and scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import typer
+import yaml
+
+from planner.cli.edge import Common, ExitCode
+from planner.cli.outputs import FORCE_HELP, Output, begins_with
+from planner.cli.terminal import note, out_console
+from planner.errors import ConfigurationError, Finding
+
+if TYPE_CHECKING:
+    from models.llm import Llm
+    from planner.importers.rate_grids import Traffic
+
+__all__ = [
+    "AibrixOptions",
+    "HuggingfaceOptions",
+    "MelangeOptions",
+    "import_aibrix",
+    "import_huggingface",
+    "import_melange",
+    "put",
+]
+
+_MARK: Final = "# Imported by fleetplan"
+_MOST_TOKENS: Final = 10**8
+_MOST_RPS: Final = 1e9
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuggingfaceOptions(Common):
+    """Options of ``import huggingface``."""
+
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH", help="config.json, or the folder that holds it.", show_default=False),
+    ]
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="YAML with LLM entries.", show_default=False),
+    ]
+    name: Annotated[
+        str | None, typer.Option(help="Name of the entry; default: as the file or folder says.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GridOptions(Common):
+    """What files with rates do not say."""
+
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="JSON files.", show_default=False)]
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="SCENARIO", help="Scenario to write (YAML).", show_default=False
+        ),
+    ]
+    llm: Annotated[str, typer.Option(help="LLM that was measured, by a name of the catalog.")]
+    accelerator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GPU=NAME", help="Catalog name of a GPU type of the file; repeatable.", show_default=False
+        ),
+    ] = None
+    service: Annotated[str, typer.Option(help="Name of the service.")] = "imported"
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MelangeOptions(_GridOptions):
+    """Options of ``import melange``."""
+
+    inputs: Annotated[
+        str | None, typer.Option(metavar="N,N,...", help="Input length of each row; default: as published.")
+    ] = None
+    outputs: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="Output length of each column; default: as published."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AibrixOptions(_GridOptions):
+    """Options of ``import aibrix``."""
+
+    traffic: Annotated[
+        list[str],
+        typer.Option(
+            metavar="INxOUT=RATE",
+            help="Input x output tokens = req/s, e.g. 512x128=4; repeatable.",
+            show_default=False,
+        ),
+    ]
+
+
+def import_huggingface(options: HuggingfaceOptions) -> ExitCode:
+    """Turn a local Hugging Face config.json into an LLM entry."""
+    from planner.importers.huggingface import import_huggingface as read
+
+    if options.name is not None and len(options.paths) > 1:
+        raise _wrong("--name", options.name, "no name where there are several files")
+    output = _output(options.output, options.paths, force=options.force)
+    output.check()
+    imported = _each(options.paths, lambda path: read(path, name=options.name))
+    names = [each.llm.id for each in imported]
+    again = next((name for name in names if names.count(name) > 1), None)
+    if again is not None:
+        raise _wrong("PATH", f"{again} twice", "files of different LLMs")
+    entries = {each.llm.id: _entry(each.llm) for each in imported}
+    put(output, yaml.safe_dump({"llms": entries}, sort_keys=False, allow_unicode=True, width=110))
+    for each in imported:
+        for left_out in each.notes:
+            note(f"{each.llm.id}: {left_out}")
+    return ExitCode.DONE
+
+
+def import_melange(options: MelangeOptions) -> ExitCode:
+    """Turn Mélange's input into a scenario with routing by length."""
+    from planner.importers.melange import import_melange as read
+    from planner.importers.rate_grids import Named
+    from planner.planning import known_catalog
+    from planner.scenario import dump_scenario
+
+    if len(options.paths) != 1:
+        raise _wrong("PATH", f"{len(options.paths)} files", "one file")
+    output = _output(options.output, options.paths, force=options.force)
+    output.check()
+    scenario = read(
+        options.paths[0],
+        known_catalog(),
+        named=Named(options.llm, _pairs(options.accelerator or ()), options.service),
+        inputs=_counts("--inputs", options.inputs),
+        outputs=_counts("--outputs", options.outputs),
+    )
+    put(output, dump_scenario(scenario))
+    return ExitCode.DONE
+
+
+def import_aibrix(options: AibrixOptions) -> ExitCode:
+    """Turn AIBrix's GPU profiles into a scenario with routing by length."""
+    from planner.importers.aibrix import import_aibrix as read
+    from planner.importers.rate_grids import Named
+    from planner.planning import known_catalog
+    from planner.scenario import dump_scenario
+
+    output = _output(options.output, options.paths, force=options.force)
+    output.check()
+    scenario, notes = read(
+        options.paths,
+        known_catalog(),
+        named=Named(options.llm, _pairs(options.accelerator or ()), options.service),
+        traffic=[_traffic(text) for text in options.traffic],
+    )
+    put(output, dump_scenario(scenario))
+    for each in notes:
+        note(each)
+    return ExitCode.DONE
+
+
+def _entry(llm: Llm) -> dict[str, object]:
+    """Fields of an entry that are no defaults; the kind of attention is always said."""
+    fields = llm.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
+    return fields | {"attention": {"kind": llm.attention.kind, **fields["attention"]}}
+
+
+def put(output: Output, text: str) -> None:
+    """Write an imported file and say so."""
+    output.write(f"{_MARK}.\n{text}")
+    if not output.on_stdout:
+        out_console().print(f"written to {output.path}")
+
+
+def _output(path: Path, inputs: Iterable[Path], *, force: bool) -> Output:
+    return Output(path=path, ours=begins_with(_MARK), inputs=tuple(inputs), force=force)
+
+
+def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> list[T]:
+    """Every file read; the problems of all of them at once."""
+    found: list[T] = []
+    findings: list[Finding] = []
+    for path in paths:
+        try:
+            found.append(read(path))
+        except ConfigurationError as error:
+            findings += error.findings
+    if findings:
+        raise ConfigurationError.from_findings(findings)
+    return found
+
+
+def _pairs(texts: Iterable[str]) -> Mapping[str, str]:
+    """``GPU=NAME`` texts; the last one of a GPU counts."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        gpu, sign, name = text.partition("=")
+        if not (sign and gpu.strip() and name.strip()):
+            raise _wrong("--accelerator", repr(text), "GPU=NAME")
+        pairs[gpu.strip()] = name.strip()
+    return pairs
+
+
+def _counts(option: str, text: str | None) -> tuple[int, ...]:
+    """Whole numbers with commas between them."""
+    if text is None:
+        return ()
+    pieces = [piece.strip() for piece in text.split(",")]
+    if not all(piece.isascii() and piece.isdigit() and len(piece) <= 9 for piece in pieces):  # noqa: PLR2004
+        raise _wrong(option, repr(text), "whole numbers with commas between them")
+    return tuple(int(piece) for piece in pieces)
+
+
+def _traffic(text: str) -> Traffic:
+    from planner.importers.rate_grids import Traffic
+
+    shape, _, rate = text.partition("=")
+    lengths = [piece.strip() for piece in shape.split("x")]
+    try:
+        input_tokens, output_tokens = (int(piece) for piece in lengths)
+        arrival_rps = float(rate)
+    except ValueError:
+        raise _wrong("--traffic", repr(text), "INxOUT=RATE, e.g. 512x128=4") from None
+    if not (
+        1 <= input_tokens <= _MOST_TOKENS
+        and 1 <= output_tokens <= _MOST_TOKENS
+        and 0 <= arrival_rps <= _MOST_RPS
+    ):
+        raise _wrong("--traffic", repr(text), "tokens from 1 to 1e8 and a rate from 0 to 1e9 req/s")
+    return Traffic(input_tokens, output_tokens, arrival_rps)
+
+
+def _wrong(path: str, found: str, allowed: str) -> ConfigurationError:
+    return ConfigurationError.from_findings([Finding("", None, path, found, allowed)])
