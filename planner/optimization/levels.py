@@ -77,7 +77,9 @@ class Descent:
 
     @property
     def seconds_left(self) -> float:
-        """Wall time that is left."""
+        """Wall time that is left; none once whoever asked wants an end."""
+        if self.options.cancelled():
+            return 0.0
         return self.options.time_limit_s - (self.clock.monotonic_s() - self.start_s)
 
     def extend(self, columns: tuple[Column, ...] = (), rows: tuple[Row, ...] = ()) -> None:
@@ -166,7 +168,8 @@ class Descent:
     def _minimize(self, program: IntegerProgram, goal: Goal, seconds: float) -> Outcome:
         if seconds <= 0:
             return Outcome(Termination.TIMED_OUT)
-        return self.engine.minimize(
+        told = _Told(self, goal)
+        outcome = self.engine.minimize(
             Ask(
                 program=program,
                 goal=goal,
@@ -175,21 +178,13 @@ class Descent:
                 threads=self.options.threads,
                 seed=self.options.seed,
                 hint=self.hint or None,
-                report=lambda value, bound: self._tell(goal, value, bound),
+                report=told,
+                cancelled=self.options.cancelled,
                 memory=self.memory,
             )
         )
-
-    def _tell(self, goal: Goal, value: int | None, bound: float | None) -> None:
-        self.progress(
-            ProgressEvent(
-                solver=self.engine.name,
-                level=goal.name,
-                seconds=self.clock.monotonic_s() - self.start_s,
-                value=None if value is None else goal.in_units(value),
-                bound=None if bound is None else goal.in_units(bound),
-            )
-        )
+        told(None if outcome.values is None else goal.activity(outcome.values), outcome.bound)
+        return outcome
 
     def _hold(self, goal: Goal, value: int, bound: float | None) -> None:
         """Keep the goal at its value, or as far above its bound as the tolerance allows, whichever is more."""
@@ -202,6 +197,37 @@ class Descent:
     def levels_at(self, values: Mapping[Key, int]) -> tuple[Level, ...]:
         """Every recorded level with its value in the final plan."""
         return tuple(_level(proved, values) for proved in self.levels)
+
+
+class _Told:
+    """Progress of one minimization: every event carries the best value and bound so far."""
+
+    def __init__(self, descent: Descent, goal: Goal) -> None:
+        self._descent = descent
+        self._goal = goal
+        self._known: tuple[int | None, float | None, int | None] = (None, None, None)
+
+    def __call__(self, value: int | None, bound: float | None, *, columns: int | None = None) -> None:
+        """Hear of an incumbent, a bound or patterns, and pass on what is known by now, where that is more."""
+        before = self._known
+        best = min((known for known in (before[0], value) if known is not None), default=None)
+        proven = max((known for known in (before[1], bound) if known is not None), default=None)
+        self._known = (best, proven, before[2] if columns is None else columns)
+        if self._known != before:
+            self._tell(best, proven, self._known[2])
+
+    def _tell(self, value: int | None, bound: float | None, columns: int | None) -> None:
+        goal, descent = self._goal, self._descent
+        descent.progress(
+            ProgressEvent(
+                solver=descent.engine.name,
+                level=goal.name,
+                seconds=descent.clock.monotonic_s() - descent.start_s,
+                value=None if value is None else goal.in_units(value),
+                bound=None if bound is None else goal.in_units(bound),
+                columns=columns,
+            )
+        )
 
 
 def _level(proved: Proved, values: Mapping[Key, int]) -> Level:

@@ -9,7 +9,25 @@ from typing import Protocol
 from models.problem import Problem
 from models.solution import Solution
 
-__all__ = ["Progress", "ProgressEvent", "SolveOptions", "SolveResult", "Solver", "silent"]
+__all__ = [
+    "Cancelled",
+    "Progress",
+    "ProgressEvent",
+    "SolveOptions",
+    "SolveResult",
+    "Solver",
+    "never",
+    "silent",
+]
+
+
+Cancelled = Callable[[], bool]
+"""Whether whoever asked wants an end; asked often and from any thread, e.g. ``threading.Event().is_set``."""
+
+
+def never() -> bool:
+    """Nobody will cancel."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,27 +35,39 @@ class SolveOptions:
     """How long, how exact, how wide.
 
     Attributes:
-        time_limit_s: wall time for all levels together, s.
+        time_limit_s: wall time for formulating and for all levels together, s.
         gap: relative gap at which a level counts as proven.
-        threads: workers; ``None`` lets the solver choose (CP-SAT never below eight: two are a trap on covering programs).
+        threads: workers; ``None``: the cores there are (CP-SAT never below eight: two are a trap on covering programs).
         seed: equal seeds and inputs give equal answers where every level is proven.
+        cancelled: once it says so, the best plan so far is the answer, with the bound that is proven by then.
     """
 
     time_limit_s: float = 60.0
     gap: float = 1e-4
     threads: int | None = None
     seed: int = 0
+    cancelled: Cancelled = never
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """One sign of life of a solver: the level it works on, its incumbent and its bound."""
+    """One sign of life of a solver.
+
+    Attributes:
+        solver: engine that works.
+        level: what it makes small.
+        seconds: wall time since the solver was called, formulation included, s.
+        value: of the best plan that it has; None: none yet, or not told.
+        bound: proven so far; None: nothing yet, or not told.
+        columns: patterns that column generation has made so far; None where there are none.
+    """
 
     solver: str
     level: str
     seconds: float
     value: float | None
     bound: float | None
+    columns: int | None = None
 
     @property
     def gap(self) -> float | None:

@@ -21,6 +21,7 @@ SOLVERS: Final[Registry[Callable[[], Solver]]] = Registry(
         "cp-sat": f"{_HERE}:cp_sat",
         "pulp": f"{_HERE}:pulp_highs",
         "pulp-cbc": f"{_HERE}:pulp_cbc",
+        "scip": f"{_HERE}:scip",
         "greedy": f"{_HERE}:greedy",
         "cost-aware": f"{_HERE}:cost_aware",
         "fair-share": f"{_HERE}:fair_share",

@@ -26,6 +26,7 @@ __all__ = [
     "pulp_cbc",
     "pulp_highs",
     "rescale",
+    "scip",
 ]
 
 
@@ -88,6 +89,13 @@ def pulp_cbc() -> Solver:
     from planner.optimization.backends.pulp import PulpCbc
 
     return WholeProgram(PulpCbc(), name="pulp-cbc")
+
+
+def scip() -> Solver:
+    """SCIP on the whole program: a second opinion beside PuLP's."""
+    from planner.optimization.backends.scip import Scip
+
+    return WholeProgram(Scip(), name="scip")
 
 
 def greedy() -> Solver:

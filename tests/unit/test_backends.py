@@ -14,11 +14,17 @@ from planner.optimization.backends import pulp as pulp_backend
 from planner.optimization.backends.cpsat import CpSat
 from planner.optimization.backends.engine import Engine, Outcome, Termination
 from planner.optimization.backends.pulp import PulpCbc, PulpHighs
+from planner.optimization.backends.scip import Scip
 from planner.optimization.program import Goal, IntegerProgram, Key, Row
 from tests.engines import Enumerating, a_program, an_ask
 
 X, Y, Z = ("n", "x"), ("n", "y"), ("n", "z")
-ENGINES: Final[dict[str, Callable[[], Engine]]] = {"cp-sat": CpSat, "highs": PulpHighs, "cbc": PulpCbc}
+ENGINES: Final[dict[str, Callable[[], Engine]]] = {
+    "cp-sat": CpSat,
+    "highs": PulpHighs,
+    "cbc": PulpCbc,
+    "scip": Scip,
+}
 SUM_OF_FOUR: Final = a_program({X: 9, Y: 9}, Row(("rate",), {X: 1, Y: 1}, lower=4))
 
 engines = pytest.mark.parametrize("engine", [make() for make in ENGINES.values()], ids=list(ENGINES))

@@ -11,6 +11,7 @@ from ortools.sat.python import cp_model
 
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.engine import Ask, Outcome, Report, Termination, better_of
+from planner.optimization.backends.interruption import stopping
 from planner.optimization.program import Key, Row
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class CpSat:
         if alone.termination is not Termination.TIMED_OUT and alone.termination is not Termination.FEASIBLE:
             return alone
         left = ask.seconds - (self._clock.monotonic_s() - start)
-        if left <= 0 or ask.threads == 1:
+        if left <= 0 or ask.threads == 1 or ask.cancelled():
             return alone
         return better_of(
             ask, alone, _solve(replace(ask, seconds=left, hint=alone.values or ask.hint), _together)
@@ -76,7 +77,8 @@ def _solve(ask: Ask, configure: Callable[[SatParameters, Ask], None]) -> Outcome
     configure(parameters, ask)
     report = _in_goal_units(ask, scale)
     solver.best_bound_callback = _BoundListener(report)
-    termination = _ENDINGS[solver.solve(model, _SolutionListener(report))]
+    with stopping(ask.cancelled, solver.stop_search):
+        termination = _ENDINGS[solver.solve(model, _SolutionListener(report))]
     if termination not in (Termination.OPTIMAL, Termination.FEASIBLE):
         return Outcome(termination)
     values = {key: int(solver.value(variable)) for key, variable in variables.items()}
@@ -100,9 +102,15 @@ def _graded(ask: Ask, values: Mapping[Key, int], bound: float) -> Outcome:
 def _in_goal_units(ask: Ask, scale: int) -> Report:
     if scale == 1:
         return ask.report
-    return lambda value, bound: ask.report(
-        None if value is None else value * scale, None if bound is None else bound * scale
-    )
+
+    def report(value: int | None, bound: float | None, *, columns: int | None = None) -> None:
+        ask.report(
+            None if value is None else value * scale,
+            None if bound is None else bound * scale,
+            columns=columns,
+        )
+
+    return report
 
 
 def _scale(ask: Ask, terms: Mapping[Key, int], *sides: int | None) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Goal, IntegerProgram, Key
+from planner.optimization.protocol import Cancelled, never
 
 __all__ = ["Ask", "Engine", "Outcome", "Report", "Termination", "better_of", "unheard"]
 
@@ -23,11 +24,15 @@ class Termination(StrEnum):
     FAILED = "failed"
 
 
-Report = Callable[[int | None, float | None], None]
-"""Called with the integer value of the incumbent and the bound, as far as they are known."""
+class Report(Protocol):
+    """Hears of progress."""
+
+    def __call__(self, value: int | None, bound: float | None, *, columns: int | None = None) -> None:
+        """The integer value of the incumbent, the bound and the number of patterns, as far as they are known."""
+        ...
 
 
-def unheard(value: int | None, bound: float | None) -> None:
+def unheard(value: int | None, bound: float | None, *, columns: int | None = None) -> None:
     """Progress for nobody."""
 
 
@@ -44,6 +49,7 @@ class Ask:
         seed: equal asks with equal seeds give equal answers.
         hint: values to start from; may be partial or infeasible.
         report: told about every better incumbent or bound.
+        cancelled: asked often; when it says so the engine ends with what it has.
         memory: what the engine may keep for the next minimization; None: it keeps nothing.
     """
 
@@ -55,6 +61,7 @@ class Ask:
     seed: int = 0
     hint: Mapping[Key, int] | None = None
     report: Report = unheard
+    cancelled: Cancelled = never
     memory: Memory | None = None
 
 

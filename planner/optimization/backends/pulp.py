@@ -2,7 +2,7 @@
 
 The only file that knows PuLP 3.3 from 4.x. Statuses and bounds are read from HiGHS itself and from
 CBC's log: PuLP calls a run that hit its time limit optimal, and leaves values in the variables of an
-infeasible model. Values are rounded and every row is checked in exact integers before they leave.
+infeasible model.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil, isfinite, log2
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +22,12 @@ import pulp
 
 from planner.clock import Clock, SystemClock
 from planner.errors import ConfigurationError
+from planner.optimization.backends.cbc_process import heard, interrupt, launcher
 from planner.optimization.backends.engine import Ask, Outcome, Termination
+from planner.optimization.backends.floating import graded, power_of_two, repaired
 from planner.optimization.backends.greeting import let_highs_greet
-from planner.optimization.program import Key, Row
+from planner.optimization.backends.interruption import watching
+from planner.optimization.program import Key
 
 __all__ = ["PulpCbc", "PulpHighs"]
 
@@ -32,8 +35,10 @@ __all__ = ["PulpCbc", "PulpHighs"]
 let_highs_greet()
 
 _PULP_3: Final = not hasattr(pulp, "lpSum_vars_coefs")
-_REPAIRS: Final = 3
 _CBC_WIDEST: Final = 10**11
+_CALLBACKS: Final = highspy.cb.HighsCallbackType
+_UNKNOWN: Final = 1e100
+"""HiGHS tells infinities, or the largest float, for what it does not know."""
 
 
 @dataclass
@@ -54,7 +59,7 @@ class _Answer:
 
 
 class _Pulp(ABC):
-    """Build, solve, read; repeat with tightened rows where rounding broke one."""
+    """Build, solve, read."""
 
     name = "pulp"
 
@@ -66,19 +71,7 @@ class _Pulp(ABC):
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
-        if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
-            return Outcome(Termination.INFEASIBLE)
-        end = self._clock.monotonic_s() + ask.seconds
-        first = outcome = self._once(ask)
-        tightened = ask
-        for _ in range(_REPAIRS):
-            tightened = replace(tightened, seconds=end - self._clock.monotonic_s())
-            broken = ask.program.broken(outcome.values) if outcome.values is not None else ()
-            if not broken or tightened.seconds <= 0:
-                break
-            tightened = _tighten(tightened, broken, outcome.values or {})
-            outcome = self._once(tightened)
-        return first if outcome is first else _repaired(ask, first, outcome)
+        return repaired(ask, self._once, self._clock)
 
     def _once(self, ask: Ask) -> Outcome:
         model = _model(ask, self.largest)
@@ -92,26 +85,10 @@ class _Pulp(ABC):
         }
         bound = None if answer.bound is None else answer.bound * model.goal_scale + ask.goal.constant
         ask.report(ask.goal.activity(values), bound)
-        return _graded(ask, values, bound)
+        return graded(ask, values, bound)
 
     @abstractmethod
     def _solve(self, model: _Model, ask: Ask) -> _Answer: ...
-
-
-def _graded(ask: Ask, values: Mapping[Key, int], bound: float | None) -> Outcome:
-    """Values with a bound: optimal when they are near enough, failed when they are not of one program."""
-    value = ask.goal.activity(values)
-    if bound is not None and bound > value + 1e-6 * max(1.0, abs(value)):
-        return Outcome(Termination.FAILED)
-    proven = bound is not None and value - bound <= (ask.gap + 1e-9) * abs(value) + 1e-6
-    return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
-
-
-def _repaired(ask: Ask, first: Outcome, last: Outcome) -> Outcome:
-    """What a tightened program proves is not true of the program itself: only the first bound is."""
-    if last.values is None or ask.program.broken(last.values):
-        return Outcome(Termination.FAILED)
-    return _graded(ask, last.values, first.bound)
 
 
 class PulpHighs(_Pulp):
@@ -140,7 +117,13 @@ def _run_highs(model: _Model, ask: Ask, *, presolve: str) -> _Answer:
         highspy.Highs.resetGlobalScheduler(True)
     # No hint: HiGHS 1.16 was seen to hand back the hint as its optimum when presolve solves the program.
     solver = pulp.HiGHS(
-        msg=False, timeLimit=max(ask.seconds, 0.01), gapRel=ask.gap, threads=ask.threads, **options
+        msg=False,
+        timeLimit=max(ask.seconds, 0.01),
+        gapRel=ask.gap,
+        threads=ask.threads,
+        callbackTuple=(_HighsListener(ask, model.goal_scale), None),
+        callbacksToActivate=[_CALLBACKS.kCallbackMipInterrupt, _CALLBACKS.kCallbackMipImprovingSolution],
+        **options,
     )
     model.problem.solve(solver)
     highs = model.problem.solverModel
@@ -155,7 +138,29 @@ def _run_highs(model: _Model, ask: Ask, *, presolve: str) -> _Answer:
         return _Answer(Termination.INFEASIBLE)
     if has_plan:
         return _Answer(Termination.FEASIBLE, bound if isfinite(bound) else None)
-    return _Answer(Termination.TIMED_OUT if "imit" in status else Termination.FAILED)
+    ended = "imit" in status or status == "Interrupted by user"
+    return _Answer(Termination.TIMED_OUT if ended else Termination.FAILED)
+
+
+class _HighsListener:
+    """Passes on what HiGHS finds, and tells it when to end."""
+
+    def __init__(self, ask: Ask, goal_scale: float) -> None:
+        self._ask = ask
+        self._scale = goal_scale
+        self._last: tuple[int | None, float | None] = (None, None)
+
+    def __call__(self, _kind: object, _message: str, found: Any, answer: Any, _data: object) -> None:  # noqa: ANN401 - highspy
+        value = self._in_goal_units(found.mip_primal_bound)
+        said = (None if value is None else round(value), self._in_goal_units(found.mip_dual_bound))
+        if said != self._last:
+            self._last = said
+            self._ask.report(*said)
+        if self._ask.cancelled():
+            answer.user_interrupt = True
+
+    def _in_goal_units(self, value: float) -> float | None:
+        return value * self._scale + self._ask.goal.constant if abs(value) < _UNKNOWN else None
 
 
 class PulpCbc(_Pulp):
@@ -169,7 +174,7 @@ class PulpCbc(_Pulp):
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "cbc.log"
             solver = pulp.COIN_CMD(
-                path=_cbc(),
+                path=launcher(Path(folder), _cbc()),
                 msg=False,
                 timeLimit=max(ask.seconds, 0.01),
                 gapRel=ask.gap,
@@ -179,9 +184,10 @@ class PulpCbc(_Pulp):
             )
             solver.tmpDir = folder
             try:
-                model.problem.solve(solver)
+                with watching(_CbcWatch(ask, model.goal_scale, Path(folder), log)):
+                    model.problem.solve(solver)
             except pulp.PulpSolverError:
-                return _Answer(Termination.FAILED)
+                return _Answer(Termination.TIMED_OUT if ask.cancelled() else Termination.FAILED)
             text = log.read_text(errors="replace") if log.exists() else ""
         answer = _read_cbc_log(text, has_goal=bool(ask.goal.terms), seconds=ask.seconds)
         if not _PULP_3 and _widest(ask) > _CBC_WIDEST and answer.termination is Termination.OPTIMAL:
@@ -190,19 +196,43 @@ class PulpCbc(_Pulp):
         return answer
 
 
+class _CbcWatch:
+    """Passes on what CBC writes into its log, and interrupts it when it is to end."""
+
+    def __init__(self, ask: Ask, goal_scale: float, folder: Path, log: Path) -> None:
+        self._ask = ask
+        self._scale = goal_scale
+        self._folder = folder
+        self._log = log
+        self._last: tuple[int | None, float | None] = (None, None)
+
+    def __call__(self) -> bool:
+        """Whether to look again."""
+        value, bound = heard(self._log.read_text(errors="replace") if self._log.exists() else "")
+        constant = self._ask.goal.constant
+        said = (
+            None if value is None else round(value * self._scale) + constant,
+            None if bound is None else bound * self._scale + constant,
+        )
+        if said != self._last:
+            self._last = said
+            self._ask.report(*said)
+        return not (self._ask.cancelled() and interrupt(self._folder))
+
+
 def _model(ask: Ask, most: float) -> _Model:
     problem = pulp.LpProblem("fleet", pulp.LpMinimize)
     variables = {
         column.key: problem.add_variable(f"x{number}", column.lower, column.upper, pulp.LpInteger)
         for number, column in enumerate(ask.program.columns)
     }
-    goal_scale = _power_of_two(ask.goal.terms.values(), most)
+    goal_scale = power_of_two(ask.goal.terms.values(), most)
     # The goal's constant stays here: PuLP 3 does not pass it on, PuLP 4 does.
     problem += _expression(ask.goal.terms, variables, goal_scale)
     for row in ask.program.rows:
         if not row.terms:
             continue  # it holds, or the program was called infeasible before
-        scale = _power_of_two(row.terms.values(), most)
+        scale = power_of_two(row.terms.values(), most)
         expression = _expression(row.terms, variables, scale)
         if row.lower is not None and row.lower == row.upper:
             problem += expression == row.lower / scale
@@ -222,29 +252,6 @@ def _expression(
     return pulp.LpAffineExpression(pairs) if _PULP_3 else pulp.lpSum_vars_coefs(pairs)
 
 
-def _power_of_two(coefficients: Iterable[int], most: float) -> float:
-    """The power of two that brings the largest coefficient down to ``most``.
-
-    Of two, since dividing by it loses nothing: a row that holds in integers with nothing to spare holds in floats too.
-    """
-    largest = max((abs(value) for value in coefficients), default=0)
-    return 2.0 ** ceil(log2(largest / most)) if largest > most else 1.0
-
-
-def _tighten(ask: Ask, broken: tuple[Row, ...], values: Mapping[Key, int]) -> Ask:
-    """The same ask with the sides of broken rows moved by what they were broken by."""
-    keys = {row.key for row in broken}
-    rows = tuple(_inwards(row, values) if row.key in keys else row for row in ask.program.rows)
-    return replace(ask, program=replace(ask.program, rows=rows))
-
-
-def _inwards(row: Row, values: Mapping[Key, int]) -> Row:
-    activity = row.activity(values)
-    lower = row.lower if row.lower is None or activity >= row.lower else row.lower + (row.lower - activity)
-    upper = row.upper if row.upper is None or activity <= row.upper else row.upper - (activity - row.upper)
-    return replace(row, lower=lower, upper=upper)
-
-
 def _widest(ask: Ask) -> int:
     """The largest coefficient of any row."""
     return max((abs(value) for row in ask.program.rows for value in row.terms.values()), default=0)
@@ -262,6 +269,7 @@ def _cbc() -> str:
 
 _LOWER_BOUND: Final = re.compile(r"^Lower bound:\s+(\S+)", re.MULTILINE)
 _WALL_TIME: Final = re.compile(r"Wallclock seconds\):\s+(\S+)")
+_STOPPED: Final = ("stopped on time", "on user interrupt", "user ctrl-c", "exiting on user event")
 _WALL_STEP_S: Final = 0.01
 _OBJECTIVE: Final = re.compile(r"^Objective value:\s+(\S+)", re.MULTILINE)
 
@@ -272,14 +280,15 @@ def _read_cbc_log(text: str, *, has_goal: bool, seconds: float) -> _Answer:
     objective = _OBJECTIVE.search(text)
     took = [float(found) for found in _WALL_TIME.findall(text)]
     # CBC calls a program infeasible when its time is over before the relaxation is solved.
-    if objective is None and ("stopped on time" in lowered or (took and took[-1] >= seconds - _WALL_STEP_S)):
+    stopped = any(word in lowered for word in _STOPPED)
+    if objective is None and (stopped or (took and took[-1] >= seconds - _WALL_STEP_S)):
         return _Answer(Termination.TIMED_OUT)
     if objective is None:
         return _Answer(Termination.INFEASIBLE if "infeasible" in lowered else Termination.FAILED)
     bounds = [float(found) for found in _LOWER_BOUND.findall(text)]
     optimal = "result - optimal solution found" in lowered
     bound = bounds[-1] if bounds else (float(objective[1]) if optimal else None)
-    proven = optimal and "stopped on time" not in lowered
+    proven = optimal and not stopped
     if not has_goal:
         return _Answer(Termination.OPTIMAL, float(objective[1]))
     return _Answer(Termination.OPTIMAL if proven else Termination.FEASIBLE, bound)

@@ -47,7 +47,7 @@ class Relay:
         best = Outcome(Termination.TIMED_OUT)
         for turn in self._turns:
             left = end - self._clock.monotonic_s()
-            if left <= 0:
+            if left <= 0 or ask.cancelled():
                 break
             engine = engine if turn is self._turns[0] else turn.make()
             seconds = left if turn is self._turns[-1] else min(left * turn.share, turn.most_s)

@@ -23,6 +23,7 @@ from planner.optimization.backends.column_generation.recollection import (
 from planner.optimization.backends.column_generation.relaxation import Relaxed
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination
+from planner.optimization.backends.interruption import EndingClock
 from planner.optimization.backends.memory import Memory
 
 __all__ = ["ColumnGeneration"]
@@ -62,13 +63,15 @@ class ColumnGeneration:
             return Outcome(Termination.INFEASIBLE)
         run = _assemble(ask, ready, known)
 
+        clock = EndingClock(self._clock, ask.cancelled)
+
         def keep_going() -> bool:
-            return self._clock.monotonic_s() < end
+            return clock.monotonic_s() < end
 
         relaxed = _relax(run, ready, keep_going)
         if relaxed is None:
             return Outcome(Termination.INFEASIBLE)
-        outcome = conclude(run, relaxed, end, self._clock)
+        outcome = conclude(run, relaxed, end, clock)
         if relaxed.answer is not None:
             level = remember(ready, run.master, relaxed.answer, relaxed.prices, outcome.values)
             memory.keep(known.plus(ask.goal.name, level))
@@ -97,7 +100,7 @@ def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> Relaxed
     constant = run.ask.goal.constant
 
     def report(value: float, bound: float) -> None:
-        run.ask.report(None, bound + constant if bound > -inf else None)
+        run.ask.report(None, bound + constant if bound > -inf else None, columns=len(run.master.patterns))
 
     relaxed = run.relaxation.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=report)
     if relaxed.impossible:
