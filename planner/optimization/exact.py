@@ -20,6 +20,7 @@ from planner.optimization.levels import Descent
 from planner.optimization.program import Goal, Key
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
 from planner.optimization.rescue import rescued
+from planner.optimization.warm import WarmStart
 
 __all__ = ["GOALS", "Hint", "Rescue", "WholeProgram", "descend"]
 
@@ -89,18 +90,22 @@ class WholeProgram:
         start = self._clock.monotonic_s()
         formulation = formulate(problem)
         formulated = self._clock.monotonic_s()
-        solution = self._rescue(problem, self._descend(formulation, options, progress), options)
-        return SolveResult(solution, formulated - start, self._clock.monotonic_s() - formulated)
+        descent = self._descend(formulation, options, progress)
+        solution = self._rescue(problem, self._solution(formulation.index, descent), options)
+        warm = WarmStart(formulation, descent.memory, descent.values)
+        return SolveResult(solution, formulated - start, self._clock.monotonic_s() - formulated, warm)
 
-    def _descend(self, formulation: Formulation, options: SolveOptions, progress: Progress) -> Solution:
+    def _descend(self, formulation: Formulation, options: SolveOptions, progress: Progress) -> Descent:
         problem = formulation.index.problem
         descent = Descent(
             self._engine, formulation.program, options, problem.objective.tolerance, self._clock, progress
         )
-        descent.hint = self._start(formulation.index)
+        if options.warm is not None:
+            descent.memory = options.warm.memory.aged()
+        descent.hint = (options.warm and options.warm.values) or self._start(formulation.index)
         descend(descent, formulation.index, problem.objective.levels)
         descent.settle()
-        return self._solution(formulation.index, descent)
+        return descent
 
     def _start(self, index: Index) -> dict[Key, int]:
         if self._hint is None:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from models.problem import Problem
 from models.solution import Solution
+from planner.optimization.warm import WarmStart
 
 __all__ = [
     "Cancelled",
@@ -39,6 +40,7 @@ class SolveOptions:
         gap: relative gap at which a level counts as proven.
         threads: workers; ``None``: the cores there are (CP-SAT never below eight: two are a trap on covering programs).
         seed: equal seeds and inputs give equal answers where every level is proven.
+        warm: what an answer to nearly the same problem left (``SolveResult.warm``); None: start from nothing.
         cancelled: once it says so, the best plan so far is the answer, with the bound that is proven by then.
     """
 
@@ -46,6 +48,7 @@ class SolveOptions:
     gap: float = 1e-4
     threads: int | None = None
     seed: int = 0
+    warm: WarmStart | None = None
     cancelled: Cancelled = never
 
 
@@ -87,11 +90,15 @@ def silent(event: ProgressEvent) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SolveResult:
-    """A solution and the wall time it took; times are no part of the solution's bytes."""
+    """A solution and the wall time it took; times are no part of the solution's bytes.
+
+    ``warm`` makes the next answer to nearly the same problem faster; None where a solver keeps nothing.
+    """
 
     solution: Solution
     formulate_s: float
     solve_s: float
+    warm: WarmStart | None = None
 
 
 class Solver(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from planner.optimization.backends.column_generation.blocks import Shape
@@ -103,11 +105,22 @@ def test_levels_with_a_memory_end_where_levels_without_one_do() -> None:
     assert found[None] == found[memory]
 
 
-def test_a_copy_of_a_memory_goes_its_own_way() -> None:
+@dataclass(frozen=True)
+class Notes:
+    """What some engine keeps: how old it is."""
+
+    descents: int
+
+    def aged(self) -> Notes:
+        """One descent older."""
+        return Notes(self.descents + 1)
+
+
+def test_the_next_descent_has_a_memory_of_its_own() -> None:
     memory = Memory()
-    memory.keep("a")
-    copy = memory.copy()
-    copy.keep("b")
-    copy.keep(1)
-    assert (memory.recall(str), memory.recall(int)) == ("a", None)
-    assert (copy.recall(str), copy.recall(int)) == ("b", 1)
+    memory.keep(Notes(0))
+    following = memory.aged()
+    assert following.recall(Notes) == Notes(1)
+    following.keep(Notes(9))
+    assert memory.recall(Notes) == Notes(0)
+    assert Memory().recall(Notes) is None

@@ -58,7 +58,7 @@ class ColumnGeneration:
         memory = ask.memory or Memory()
         known = memory.recall(Recollection)
         ready = prepared(ask.program, known.prepared if known else None)
-        known = known or Recollection(ready)
+        known = known.on(ready) if known else Recollection(ready)
         if ready.shape.impossible:
             return Outcome(Termination.INFEASIBLE)
         run = _assemble(ask, ready, known)
@@ -82,8 +82,9 @@ def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
     """Pricers, and a master that starts from what is known."""
     usage = ready.usage(ask.goal.terms)
     relaxation = ready.relaxation(usage, _penalties(usage))
-    if ask.goal.name in known.levels:
-        relaxation.center = relaxation.master.clip(start_prices(ready, known.levels[ask.goal.name]))
+    same = known.same(ask.goal.name)
+    if same is not None:
+        relaxation.center = relaxation.master.clip(start_prices(ready, same))
     relaxation.master.add(proposals(ready, usage, known.of(ask.goal.name), ask.hint))
     return Run(ask, ready.shape, usage, tuple(ready.ties.scales.tolist()), relaxation.master, relaxation)
 

@@ -7,7 +7,7 @@ forms and the arrays of the tying rows are made once, and a program that has gro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,6 +38,7 @@ class Prepared:
         ties: the tying rows as arrays.
         forms: each block as a covering problem; None where it is none.
         coverings: those that are, as arrays.
+        grown_from: preparation of the program that this one has grown from; None: it was made anew.
     """
 
     program: IntegerProgram
@@ -45,6 +46,7 @@ class Prepared:
     ties: Ties
     forms: tuple[CoveringBlock | None, ...]
     coverings: Coverings
+    grown_from: Prepared | None = None
 
     @cached_property
     def covering_use(self) -> CoveringUse:
@@ -76,14 +78,30 @@ class Prepared:
 def prepared(program: IntegerProgram, before: Prepared | None = None) -> Prepared:
     """Prepare a program; from ``before`` everything is taken over that it has in common with it."""
     with collection_paused():
-        return (_from(program, before) if before is not None else None) or _anew(program)
+        return (_from(program, before) if before is not None else None) or _anew(program, before)
 
 
-def _anew(program: IntegerProgram) -> Prepared:
+def _anew(program: IntegerProgram, before: Prepared | None) -> Prepared:
+    """Cut a program; blocks that are as they were before are the very same objects, with their forms."""
     shape = shape_of(program)
+    forms: dict[int, CoveringBlock | None] = {}
+    if before is not None:
+        shape, forms = _as_before(shape, before)
     ties = ties_of(shape)
-    forms = tuple(covering_block(block) for block in shape.blocks)
-    return Prepared(program, shape, ties, forms, _coverings(forms, ties))
+    every = tuple(
+        forms[number] if number in forms else covering_block(block) for number, block in enumerate(shape.blocks)
+    )
+    return Prepared(program, shape, ties, every, _coverings(every, ties))
+
+
+def _as_before(shape: Shape, before: Prepared) -> tuple[Shape, dict[int, CoveringBlock | None]]:
+    """The shape with blocks of before where nothing about them changed, and the forms of those by number."""
+    blocks, forms = list(shape.blocks), {}
+    for number, block in enumerate(shape.blocks):
+        old = before.shape.owner.get(block.columns[0].key)
+        if old is not None and before.shape.blocks[old] == block:
+            blocks[number], forms[number] = before.shape.blocks[old], before.forms[old]
+    return replace(shape, blocks=tuple(blocks)), forms
 
 
 def _coverings(forms: Sequence[CoveringBlock | None], ties: Ties) -> Coverings:
@@ -104,4 +122,5 @@ def _from(program: IntegerProgram, before: Prepared) -> Prepared | None:
     )
     ties = more_ties(before.ties, shape)
     same = all(form is old for form, old in zip(forms, before.forms, strict=True))
-    return Prepared(program, shape, ties, forms, before.coverings if same else _coverings(forms, ties))
+    coverings = before.coverings if same else _coverings(forms, ties)
+    return Prepared(program, shape, ties, forms, coverings, grown_from=before)

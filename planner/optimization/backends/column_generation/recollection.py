@@ -7,7 +7,7 @@ only choose where the search starts, and bounds are always proven anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,20 +44,39 @@ class Level:
 
 @dataclass(frozen=True)
 class Recollection:
-    """The last preparation, and each goal by its name; ``latest`` is the goal that was made small last."""
+    """What was made small by name of the goal.
+
+    Attributes:
+        prepared: the program that all levels of the descent have in common.
+        levels: of this descent, in order.
+        before: of the descent before it.
+    """
 
     prepared: Prepared
     levels: Mapping[str, Level] = field(default_factory=dict)
-    latest: str = ""
+    before: Mapping[str, Level] = field(default_factory=dict)
+
+    def on(self, prepared: Prepared) -> Recollection:
+        """The same for a program; where it is not one that has grown from the one of the levels, that one is kept."""
+        return self if prepared.grown_from is self.prepared else replace(self, prepared=prepared)
+
+    def same(self, goal: str) -> Level | None:
+        """The last time that the same goal was made small."""
+        return self.levels.get(goal, self.before.get(goal))
 
     def of(self, goal: str) -> tuple[Level, ...]:
-        """What may help with a goal: the goal itself where it was made small before, and the latest one."""
-        names = dict.fromkeys((goal, self.latest))
-        return tuple(self.levels[name] for name in names if name in self.levels)
+        """What may help with a goal: the same one, and the one before it in this descent."""
+        found = (self.same(goal), *list(self.levels.values())[-1:])
+        return tuple({id(level): level for level in found if level is not None}.values())
 
     def plus(self, goal: str, level: Level) -> Recollection:
         """With one more goal."""
-        return Recollection(self.prepared, {**self.levels, goal: level}, goal)
+        others = {name: one for name, one in self.levels.items() if name != goal}
+        return replace(self, levels={**others, goal: level})
+
+    def aged(self) -> Recollection:
+        """For the next descent, with which no level is made yet."""
+        return Recollection(self.prepared, before=self.levels)
 
 
 def remember(

@@ -1,0 +1,36 @@
+"""What one answer leaves for the next one of nearly the same problem: a fleet is planned every few seconds.
+
+A warm start is a proposal in everything. Whatever it holds is looked at anew against the problem of now, bounds are
+always proven anew, and an answer from a warm start is as good as one from nothing; only faster to find where little
+changed. It holds one program with its patterns, however many answers went before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.optimization.backends.memory import Memory
+from planner.optimization.formulation import Formulation
+from planner.optimization.program import Key
+
+__all__ = ["WarmStart"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WarmStart:
+    """Handed out with an answer, handed in with the next question; never changed, so threads may share it.
+
+    Attributes:
+        formulation: of the problem that was answered.
+        memory: what the engines kept.
+        values: of the plan, by column; empty where there was none.
+    """
+
+    formulation: Formulation
+    memory: Memory
+    values: Mapping[Key, int]
+
+    def __repr__(self) -> str:
+        """Short: it holds a whole program."""
+        return f"WarmStart(of {self.formulation.index.problem.name!r})"
