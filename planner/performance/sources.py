@@ -16,6 +16,7 @@ __all__ = ["SOURCES", "chosen_sources"]
 SOURCES: Final[Registry[SourceFactory]] = Registry(
     "performance",
     {
+        "aiconfigurator": "planner.performance.aiconfigurator.source:from_knowledge",
         "measured": "planner.performance.measured:MeasuredTables",
         "queueing": "planner.performance.queueing.source:from_knowledge",
         "roofline": "planner.performance.roofline.source:Roofline",
