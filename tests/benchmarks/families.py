@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from models.hardware import PowerDomain, Quota
 from models.problem import Candidate, PoolState, Problem
-from tests.benchmarks.market import KINDS, Site, fragmented, sites, stocked
+from tests.benchmarks.market import KINDS, Site, fragmented, seated, sites, stocked
 from tests.benchmarks.need import alone, need, used
 from tests.benchmarks.offers import Offer, Traits, offers
 
@@ -121,7 +121,8 @@ def _rng(family: str, services: int, seed: int) -> random.Random:
 
 
 def _problem(family: str, made: Sequence[Offer], pools: Iterable[PoolState], **fields: Any) -> Problem:
-    candidates = [candidate for offer in made for candidate in offer.candidates]
+    pools = tuple(pools)
+    candidates = seated([candidate for offer in made for candidate in offer.candidates], pools)
     return Problem(
         name=f"{family}-{len(made)}",
         demands=tuple(sorted((offer.demand for offer in made), key=lambda d: d.service)),

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from models.problem import NodeState, PoolState
+from models.problem import Candidate, NodeState, PoolState
 
-__all__ = ["DOMAINS", "KINDS", "NODE_GPUS", "Kind", "Site", "fabric", "fragmented", "sites", "stocked"]
+__all__ = [
+    "DOMAINS",
+    "KINDS",
+    "NODE_GPUS",
+    "Kind",
+    "Site",
+    "fabric",
+    "fragmented",
+    "seated",
+    "sites",
+    "stocked",
+]
 
 NODE_GPUS: Final = 8
 DOMAINS: Final = 2
@@ -95,6 +107,40 @@ def fragmented(
             free += left
         pools.append(_pool(site, nodes))
     return tuple(pools)
+
+
+def seated(candidates: Sequence[Candidate], pools: Sequence[PoolState]) -> list[Candidate]:
+    """What runs now runs somewhere: replicas that find no node any more, large pods first, are not running."""
+    free = {pool.id: Counter(node.free_gpus for node in pool.nodes) for pool in pools}
+    running = dict.fromkeys((c.id for c in candidates), 0)
+    for one in sorted(candidates, key=lambda c: (-c.gpus_per_pod, c.id)):
+        while running[one.id] < one.current and _seat(free[one.pool], one):
+            running[one.id] += 1
+    return [
+        c if c.current == running[c.id] else c.model_copy(update={"current": running[c.id]})
+        for c in candidates
+    ]
+
+
+def _seat(nodes: Counter[int], candidate: Candidate) -> bool:
+    """Take seats for the pods of one replica, each on the node with the least room that is enough; False: there are none.
+
+    Args:
+        nodes: how many nodes have so many free GPUs; changed.
+        candidate: whose replica it is.
+    """
+    taken = list[int]()
+    for _ in range(candidate.pods_per_replica):
+        room = min(
+            (left for left, count in nodes.items() if count and left >= candidate.gpus_per_pod), default=None
+        )
+        if room is None:
+            break
+        taken.append(room)
+        nodes[room] -= 1
+    enough = len(taken) == candidate.pods_per_replica
+    nodes.update(room - candidate.gpus_per_pod if enough else room for room in taken)
+    return enough
 
 
 def _node(site: Site, number: int, free: int) -> NodeState:
