@@ -74,6 +74,7 @@ importing.command("aiconfigurator")(takes(knowledge.ImportOptions)(knowledge.imp
 importing.command("huggingface")(takes(formats.HuggingfaceOptions)(formats.import_huggingface))
 importing.command("melange")(takes(formats.MelangeOptions)(formats.import_melange))
 importing.command("aibrix")(takes(formats.AibrixOptions)(formats.import_aibrix))
+importing.command("vllm")(takes(formats.VllmOptions)(formats.import_vllm))
 
 
 @importing.callback()

@@ -18,14 +18,17 @@ from planner.errors import ConfigurationError, Finding
 if TYPE_CHECKING:
     from models.llm import Llm
     from planner.importers.rate_grids import Traffic
+    from planner.importers.vllm import ImportedVariant
 
 __all__ = [
     "AibrixOptions",
     "HuggingfaceOptions",
     "MelangeOptions",
+    "VllmOptions",
     "import_aibrix",
     "import_huggingface",
     "import_melange",
+    "import_vllm",
     "put",
 ]
 
@@ -103,6 +106,41 @@ class AibrixOptions(_GridOptions):
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class VllmOptions(Common):
+    """Options of ``import vllm``."""
+
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH",
+            help="Shell text, or YAML with Kubernetes objects or pod templates.",
+            show_default=False,
+        ),
+    ]
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="SCENARIO", help="Scenario to write (YAML).", show_default=False
+        ),
+    ]
+    accelerator: Annotated[
+        str | None,
+        typer.Option(
+            help="Accelerator, by a name of the catalog, where the files name none.", show_default=False
+        ),
+    ] = None
+    traffic: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INxOUT=RATE",
+            help="Traffic of each service: input x output tokens = req/s. Without it only services and variants are written.",
+            show_default=False,
+        ),
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
+
+
 def import_huggingface(options: HuggingfaceOptions) -> ExitCode:
     """Turn a local Hugging Face config.json into an LLM entry."""
     from planner.importers.huggingface import import_huggingface as read
@@ -165,6 +203,50 @@ def import_aibrix(options: AibrixOptions) -> ExitCode:
     for each in notes:
         note(each)
     return ExitCode.DONE
+
+
+def import_vllm(options: VllmOptions) -> ExitCode:
+    """Turn vllm serve command lines and pod templates into variants."""
+    from planner.importers.vllm import import_vllm as read
+    from planner.importers.vllm import services_of
+    from planner.planning import known_catalog
+
+    output = _output(options.output, options.paths, force=options.force)
+    output.check()
+    variants = read(options.paths, known_catalog(), accelerator=options.accelerator)
+    document: dict[str, object] = {
+        "services": {name: dict(each) for name, each in services_of(variants).items()}
+    }
+    if options.traffic is None:
+        note("traffic and pools are left to you: add them, or give --traffic INxOUT=RATE")
+    else:
+        document = _with_traffic(document, variants, _traffic(options.traffic))
+    put(output, yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
+    for each in variants:
+        for left_out in each.notes:
+            note(f"{each.service}/{each.variant.id}: {left_out}")
+    return ExitCode.DONE
+
+
+def _with_traffic(
+    document: dict[str, object], variants: Iterable[ImportedVariant], traffic: Traffic
+) -> dict[str, object]:
+    """A whole scenario: traffic for each service, unlimited pools of the accelerators, and what runs."""
+    shape = {"rate": traffic.arrival_rps, "input": traffic.input_tokens, "output": traffic.output_tokens}
+    services = document["services"]
+    whole = (
+        {name: {**each, "traffic": shape} for name, each in services.items()}
+        if isinstance(services, dict)
+        else {}
+    )
+    pools = {each.variant.accelerator: {"accelerator": each.variant.accelerator} for each in variants}
+    running = {
+        f"{each.service}/{each.variant.id}@{each.variant.accelerator}": each.replicas
+        for each in variants
+        if each.replicas
+    }
+    found: dict[str, object] = {"mode": "unconstrained", "services": whole, "pools": pools}
+    return found | {"current": running} if running else found
 
 
 def _entry(llm: Llm) -> dict[str, object]:
