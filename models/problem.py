@@ -125,6 +125,9 @@ class Demand(Value):
     max_replicas: Count | None = Field(
         None, description="replicas of the service at most, all variants and roles together; None: no bound"
     )
+    max_variants: PositiveCount | None = Field(
+        None, description="variants of each role that may run at once; None: as many as there are"
+    )
     variants: tuple[VariantBounds, ...] = Field((), description="bounds of single variants over all pools")
     survive: Survive | None = Field(None, description="failure domains are resolved: never empty")
     ratio: PrefillDecodeRatio | None = Field(

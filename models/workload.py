@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from models.ids import AcceleratorId, LlmId, Name, PoolId, ServiceId
 from models.saturation import Headroom, SaturationThresholds
-from models.units import Count, Integer, Percentile, Ratio, Rps, Seconds, Share, TokenCount
+from models.units import Count, Integer, Percentile, PositiveCount, Ratio, Rps, Seconds, Share, TokenCount
 from models.value import Value
 from models.variant import Variant
 
@@ -145,6 +145,9 @@ class Service(Value):
     )
     max_replicas: Count | None = Field(
         None, description="replicas of the service at most, all variants and roles together; None: no bound"
+    )
+    max_variants: PositiveCount | None = Field(
+        None, description="variants of each role that may run at once; None: as many as there are"
     )
     places: AllowedPlaces = Field(AllowedPlaces(), description="where it may run")
     survive: Survive | None = Field(

@@ -80,7 +80,10 @@ def _anonymous(problem: Problem, candidate: Candidate) -> str:
     """What a candidate is but for its names; routed by length, shares would have to be swapped too."""
     if candidate.by_bucket:
         return candidate.id
-    bounded = {bounds.variant for bounds in problem.demand[candidate.service].variants}
+    demand = problem.demand[candidate.service]
+    bounded = {bounds.variant for bounds in demand.variants}
+    if demand.max_variants is not None:
+        bounded.add(candidate.variant)
     nameless = {"id": "", "source": ""} | ({} if candidate.variant in bounded else {"variant": ""})
     return candidate.model_copy(update=nameless).model_dump_json()
 

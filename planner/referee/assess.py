@@ -36,6 +36,7 @@ _FAMILIES = (
     traffic.survive,
     by_length.survive_by_length,
     physical.ratio,
+    physical.variants,
 )
 
 

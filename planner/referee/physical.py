@@ -15,7 +15,7 @@ from planner.referee.index import Index, is_unlimited
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
 
-__all__ = ["bounds", "gpus", "gpus_used", "may_grow", "nodes", "quota", "ratio", "safe_scale_in"]
+__all__ = ["bounds", "gpus", "gpus_used", "may_grow", "nodes", "quota", "ratio", "safe_scale_in", "variants"]
 
 
 def gpus_used(index: Index, pool: PoolState) -> int:
@@ -201,3 +201,22 @@ def ratio(index: Index) -> Iterator[Row]:
             ceiling = exact(high) * decode
             key, step = (demand.service, "max"), Fraction(1) if decode else None
             yield Row("ratio", key, Fraction(prefill), ceiling, "replica", say, step=step)
+
+
+def variants(index: Index) -> Iterator[Row]:
+    """Of each role at most so many variants have replicas."""
+    for demand in index.problem.demands:
+        for role in Role if demand.max_variants is not None else ():
+            running = {candidate.variant for candidate in index.running.get((demand.service, role), ())}
+            if demand.max_variants is None or not running:
+                continue
+            whose = demand.service if role is Role.BOTH else f"{demand.service} ({role})"
+            yield Row(
+                family="variants",
+                key=(demand.service, role),
+                found=Fraction(len(running)),
+                allowed=Fraction(demand.max_variants),
+                unit="variant",
+                say=f"Service {whose} runs {{found}} variants at once and may run {{allowed}}.",
+                step=Fraction(1),
+            )

@@ -42,6 +42,7 @@ def demand_of(service: Service, candidates: Iterable[Candidate], pools: Mapping[
         variants=tuple(sorted(bounds, key=lambda bound: bound.variant)),
         survive=_survive(service, candidates, pools),
         ratio=service.ratio,
+        max_variants=service.max_variants,
         shares_replicas_of=service.shares_replicas_of,
     )
 

@@ -36,6 +36,7 @@ _FAMILIES: Final = {
     "safe_scale_in": "replicas that may not be taken away now",
     "survive": "the promise to survive the loss of a failure domain",
     "ratio": "the ratio of prefill to decode replicas",
+    "variants": "the number of variants of a service that may run at once",
     "change": "the limits on changes",
     "start": "the count of starts",
 }
@@ -72,7 +73,15 @@ def _ratio(key: tuple[str, ...]) -> str:
 
 _PAIR: Final = 2
 
-_TELLING: Final = {"placement": 1, "incumbents": 1, "change": 1, "rate": 3, "headroom": 3, "survive": 4}
+_TELLING: Final = {
+    "placement": 1,
+    "incumbents": 1,
+    "change": 1,
+    "rate": 3,
+    "headroom": 3,
+    "survive": 4,
+    "variants": 2,
+}
 """How many names of a row's key tell people something; the rest tells parts of one limit apart."""
 
 _OWED: Final = {"rate", "headroom", "survive"}
@@ -94,6 +103,7 @@ _PHRASES: Final[dict[str, Callable[[tuple[str, ...]], str]]] = {
     "safe_scale_in": lambda key: f"the replicas of {_of(key)} that may not be taken away now",
     "survive": _survive,
     "ratio": _ratio,
+    "variants": lambda key: f"the number of variants of {_on_path(key)} that may run at once",
     "change": lambda key: f"the step limit of {_of(key)}" if key else "the limit on changes",
 }
 

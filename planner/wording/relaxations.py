@@ -135,6 +135,7 @@ _MOVES: Final[dict[str, Callable[[Relaxation, Problem], str]]] = {
     "headroom": _headroom,
     "survive": _survive,
     "ratio": _ratio,
+    "variants": _instead("let", lambda key: f"of {key[0]} run at once"),
     "safe_scale_in": _scale_in,
     "incumbents": _incumbents,
     "slo": _slo,

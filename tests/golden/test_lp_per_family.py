@@ -192,6 +192,7 @@ CASES: Final[dict[str, tuple[str, Callable[[], Problem]]]] = {
     "survive": ("survive", lambda: by_length().but(demands=(a_demand(rps=2.1, best_effort=True, survive=AWAY),))),
     "survive-by-length": ("survive", lambda: by_length(survive=AWAY)),
     "ratio": ("ratio", lambda: demanding(*pair(), ratio=PrefillDecodeRatio(min=0.25, max=1.5))),
+    "variants": ("variants", lambda: demanding(max_variants=1)),
     "change": ("change", changing),
     "start": ("start", starting),
 }  # fmt: skip

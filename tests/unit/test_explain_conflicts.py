@@ -121,6 +121,15 @@ CASES: Final[dict[str, tuple[Problem, set[str], list[tuple[str, tuple[str, ...],
         {"rate", "ratio", "bounds"},
         [("ratio", ("chat", "max"), 1, 10), ("bounds", ("chat",), 9, 16)],
     ),
+    "variants": (
+        a_problem(
+            [a_demand(rps=4.5, max_variants=1)],
+            [a_candidate(rated_rps=0.5), a_candidate(variant="large", rated_rps=4.0, gpus_per_pod=4)],
+            [a_pool(nodes=1, gpus=5)],
+        ),
+        {"rate", "variants", "gpus"},
+        [("variants", ("chat", "both"), 1, 2), ("gpus", ("east",), 5, 9)],
+    ),
     "safe scale-in": (
         a_problem(
             [a_demand(rps=1.0)],

@@ -266,6 +266,24 @@ def test_ratio_of_prefill_to_decode(prefill: int, decode: int, expected: list[An
     assert violations(problem, {"chat/p@east": prefill, "chat/d@east": decode}) == expected
 
 
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"chat/a@east": 2, "chat/a@west": 1}, []),
+        ({"chat/a@east": 1, "chat/b@west": 1}, [("variants", ("chat", "both"), 2, 1, "variant")]),
+        ({}, []),
+    ],
+)
+def test_variants_that_run_at_once(counts: dict[str, int], expected: list[Any]) -> None:
+    problem = a_problem(
+        [a_demand(max_variants=1)],
+        [a_candidate(variant=variant, pool=pool) for variant in ("a", "b") for pool in ("east", "west")],
+        [a_pool("east"), a_pool("west")],
+        allow_unserved=True,
+    )
+    assert violations(problem, counts) == expected
+
+
 def test_a_limit_binds_when_not_even_the_smallest_replica_fits() -> None:
     problem = a_fleet({"gpus_per_pod": 3}, {"nodes": 1})
     assert uses(problem, {CHAT: 1})["gpus", ("east",)].binds is False

@@ -201,7 +201,7 @@ def test_the_unbroken_file_is_good() -> None:
           "s.yaml:13: profiles[1]: found 3; allowed: a text; what YAML reads as something else needs quotes"]),
         ("pools:\n", "defaults: {servce: {}, service: {priorty: 3}}\npools:\n",
          ["s.yaml:13: defaults.service.priorty: found unknown key 'priorty'; allowed: id, llm, namespace, team, kind, traffic, "
-          "arrival_cv, routing, slo, priority, best_effort, thresholds, headroom, min, max, places, survive, ratio, shares_replicas_of, "
+          "arrival_cv, routing, slo, priority, best_effort, thresholds, headroom, min, max, max_variants, places, survive, ratio, shares_replicas_of, "
           "variants; did you mean 'priority'?",
           "s.yaml:13: defaults.servce: found unknown key 'servce'; allowed: service, variant, pool; did you mean 'service'?"]),
         ("pools:\n", "include: other.yaml\npools:\n",

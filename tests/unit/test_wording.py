@@ -37,7 +37,7 @@ from tests.reports import an_assessment
 
 FAMILIES = (
     "demand", "rate", "headroom", "gpus", "nodes", "placement", "incumbents", "quota", "power", "spend", "bounds",
-    "safe_scale_in", "survive", "ratio", "change",
+    "safe_scale_in", "survive", "ratio", "variants", "change",
 )  # fmt: skip
 
 
@@ -254,6 +254,7 @@ def test_a_conflict(families: tuple[str, ...], sentence: str) -> None:
          "Change the largest ratio of prefill to decode replicas of chat to 3 from 1."),
         ("safe_scale_in", ("chat/small@east",), 4, 3, "replicas",
          "Let 3 instead of 4 replicas of chat/small@east stay, though its saturation does not permit it."),
+        ("variants", ("chat", "both"), 1, 2, "variants", "Let 2 variants instead of 1 of chat run at once."),
         ("incumbents", (), 0, 2, "moves", "Let 2 replicas that run on known nodes move."),
         ("slo", ("chat",), 1, 1.25, "times", "Promise chat 1.25 times its latencies."),
         ("carbon", ("hall-1",), 4, 2, "t", "Lower carbon hall-1 from 4 t to 2 t."),

@@ -17,6 +17,7 @@ POLICY: Final = (
     "start",
     "change",
     "ratio",
+    "variants",
     "incumbents",
     "placement",
     "safe_scale_in",

@@ -12,6 +12,7 @@ from planner.optimization.formulation import budgets, by_length, counts, physica
 from planner.optimization.formulation.columns import columns, upper_bounds
 from planner.optimization.formulation.index import Index
 from planner.optimization.formulation.placement import incumbents_rows, placement
+from planner.optimization.formulation.variety import variety_columns, variety_rows
 from planner.optimization.program import IntegerProgram, Row, assemble
 
 __all__ = ["FAMILIES", "Formulation", "formulate"]
@@ -37,7 +38,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     counts.change_rows,
     counts.start_rows,
 )
-"""Every family whose rows follow from the index alone; placement and incumbents bring columns of their own."""
+"""Every family whose rows follow from the index alone; placement, incumbents and variants bring columns of their own."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def formulate(problem: Problem, *, families: Iterable[Family] = FAMILIES, roomy:
         pinned = incumbents_rows(index, bounds)
         rows = [row for family in families for row in family(index)]
         program = assemble(
-            [*columns(index, bounds), *packing.columns, *pinned.columns],
-            [*rows, *packing.rows, *pinned.rows],
+            [*columns(index, bounds), *variety_columns(index), *packing.columns, *pinned.columns],
+            [*rows, *variety_rows(index, bounds), *packing.rows, *pinned.rows],
         )
         return Formulation(index, program)

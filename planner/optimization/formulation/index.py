@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from models.ids import CandidateId, PoolId, ServiceId
+from models.ids import CandidateId, PoolId, ServiceId, VariantId
 from models.problem import PATHS, Candidate, Demand, Incumbent, PoolState, Problem, ServingPath
 from models.scenario import Mode
 from models.variant import Role
@@ -22,6 +22,7 @@ __all__ = [
     "kept",
     "moved",
     "replicas",
+    "runs",
     "served",
     "share",
     "starts",
@@ -72,6 +73,11 @@ def down(candidate: Candidate) -> Key:
 def kept(incumbent: Incumbent) -> Key:
     """Replicas of a candidate that stay on exactly these nodes."""
     return ("keep", incumbent.candidate, *incumbent.nodes)
+
+
+def runs(demand: Demand, role: Role, variant: VariantId) -> Key:
+    """x: whether replicas of a variant run (only where the variants of a service are counted)."""
+    return ("x", demand.service, role, variant)
 
 
 def moved(candidate: Candidate) -> Key:

@@ -31,6 +31,7 @@ def limits_of(problem: Problem, rerate: Rerate | None = None) -> Iterator[Limit]
     yield from rules.scale_in(problem)
     yield from rules.movable(problem)
     yield from rules.ratios(problem)
+    yield from rules.variants(problem)
     yield from promises.headroom(problem)
     yield from promises.survive(problem)
     yield from promises.slo(problem, rerate)

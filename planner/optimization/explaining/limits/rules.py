@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from models.problem import Problem
 from models.scenario import Incumbents
+from models.variant import Role
 from planner.optimization.explaining.limits.counts import with_candidate, with_demand
 from planner.optimization.explaining.limits.limit import Ladder, Limit, Side, Use
 from planner.optimization.formulation import Formulation
-from planner.optimization.formulation.index import Index, moved, replicas
+from planner.optimization.formulation.index import Index, moved, replicas, runs
 from planner.optimization.program import Goal
 
-__all__ = ["movable", "ratios", "scale_in"]
+__all__ = ["movable", "ratios", "scale_in", "variants"]
 
 _RATIO_STEPS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 
@@ -82,4 +83,30 @@ def ratios(problem: Problem) -> Iterator[Limit]:
                     problem, demand.but(ratio=ratio.but(**{side: needed}))
                 ),
                 search=Ladder(tuple(float(f"{value:.4g}") for value in wider)),
+            )
+
+
+def variants(problem: Problem) -> Iterator[Limit]:
+    """More variants of a service at once."""
+    for demand in problem.demands:
+        for role in Role if demand.max_variants is not None else ():
+            names = {c.variant for c in problem.candidates_of[demand.service] if c.role is role}
+            if demand.max_variants is None or len(names) <= demand.max_variants:
+                continue
+            key = ("variants", demand.service, role)
+            flags = {runs(demand, role, name): 1 for name in sorted(names)}
+            yield Limit(
+                family="variants",
+                key=(demand.service, role),
+                value=demand.max_variants,
+                unit="variants",
+                rows=(key,),
+                moved=lambda needed, demand=demand: with_demand(  # type: ignore[misc]
+                    problem, demand.but(max_variants=round(needed))
+                ),
+                search=Use(
+                    lambda _, flags=flags: Goal("variants", flags),  # type: ignore[misc]
+                    problem,
+                    frozenset({key}),
+                ),
             )
