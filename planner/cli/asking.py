@@ -6,10 +6,14 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from models.llm import Precision
+from models.variant import Role
 from models.workload import Slo
 from planner.errors import ConfigurationError, Finding, nearest
 
-__all__ = ["AT_HELP", "SLO_HELP", "parse_at", "parse_slo"]
+__all__ = ["AT_HELP", "SLO_HELP", "VARIANT_FORM", "parse_at", "parse_slo", "parse_variant"]
+
+VARIANT_FORM: Final = "LLM@ACCELERATOR[:tp4,dp2,ep8,fp8,kv=fp8,vllm,decode]"
 
 SLO_HELP: Final = "Promises, e.g. ttft=1s,itl=50ms,e2e=20s,at=p95 (mean without at=)."
 AT_HELP: Final = (
@@ -18,6 +22,9 @@ AT_HELP: Final = (
 
 _FIELDS: Final = {"ttft": "ttft_s", "itl": "itl_s", "tpot": "itl_s", "e2e": "e2e_s", "at": "at"}
 _LENGTHS: Final = 2
+_DEGREES: Final = ("tp", "pp", "dp", "ep")
+_MOST_RANKS: Final = 4096
+_ENGINES: Final = ("vllm", "sglang", "trtllm")
 
 
 def parse_slo(text: str, *, option: str = "--slo") -> Slo:
@@ -44,6 +51,38 @@ def parse_at(text: str, *, option: str = "--at") -> tuple[int, int, Slo]:
         raise ConfigurationError.from_findings([finding])
     given = [length for length in lengths if length is not None]
     return given[0], given[1], _slo(parts[_LENGTHS:], option)
+
+
+def parse_variant(text: str) -> tuple[str, str, dict[str, object]]:
+    """LLM, accelerator and the fields of a variant that one word of the command line states.
+
+    Raises:
+        ConfigurationError: it is not in :data:`VARIANT_FORM`; lists everything that is wrong.
+    """
+    llm, _, rest = text.partition("@")
+    accelerator, _, words = rest.partition(":")
+    fields: dict[str, object] = {"id": "asked", "accelerator": accelerator}
+    parallelism: dict[str, int] = {}
+    quantization: dict[str, str] = {}
+    findings = [] if llm and accelerator else [Finding("", None, "NAME", repr(text), VARIANT_FORM)]
+    for word in (each.strip().lower() for each in words.split(",") if each.strip()):
+        degree = word[2:]
+        if word[:2] in _DEGREES and degree.isdigit() and 1 <= int(degree) <= _MOST_RANKS:
+            parallelism[word[:2]] = int(degree)
+        elif word in set(Precision):
+            quantization["weights"] = word
+        elif word.removeprefix("kv=") in set(Precision) and word.startswith("kv="):
+            quantization["kv_cache"] = word.removeprefix("kv=")
+        elif word in set(Role):
+            fields["role"] = word
+        elif word in _ENGINES:
+            fields["engine"] = word
+        else:
+            known = [*_DEGREES, *map(str, Precision), *map(str, Role), *_ENGINES]
+            findings.append(Finding("", None, "NAME", repr(word), VARIANT_FORM, nearest(word, known)))
+    if findings:
+        raise ConfigurationError.from_findings(findings)
+    return llm, accelerator, fields | {"parallelism": parallelism, "quantization": quantization}
 
 
 def _tokens(part: str) -> int | None:

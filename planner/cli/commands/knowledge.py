@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
+from planner.cli.asking import AT_HELP, VARIANT_FORM
 from planner.cli.edge import Common, ExitCode
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note, out_console
@@ -46,6 +47,7 @@ class Part(StrEnum):
     ACCELERATORS = "accelerators"
     LLMS = "llms"
     PROFILES = "profiles"
+    VARIANTS = "variants"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,16 @@ class ListOptions(Common):
     """Options of ``catalog list``."""
 
     part: Annotated[Part | None, typer.Argument(help="One part; default: all.", show_default=False)] = None
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            "--scenario",
+            metavar="FILE",
+            show_default=False,
+            help="List what this scenario knows too, and its variants.",
+        ),
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +74,42 @@ class ShowOptions(Common):
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="An accelerator, LLM or profile, by any name.", show_default=False
+            metavar="NAME",
+            help=f"An accelerator, LLM or profile, by any name; a variant as {VARIANT_FORM}, or of --scenario "
+            "as SERVICE/VARIANT.",
+            show_default=False,
         ),
     ]
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="SHAPE", show_default=False, help=f"For a variant. {AT_HELP}"),
+    ] = None
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            "--scenario",
+            metavar="FILE",
+            show_default=False,
+            help="Scenario whose variants and profiles are known.",
+        ),
+    ] = None
+    sources: Annotated[
+        str | None,
+        typer.Option(
+            "--sources", metavar="NAMES", show_default=False,
+            help="Who is asked, in this order, e.g. measured,queueing,roofline (default) or aiconfigurator.",
+        ),
+    ] = None  # fmt: skip
+    profiles: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--profile",
+            metavar="FILE",
+            show_default=False,
+            help="Profile beside the catalog's; may be repeated.",
+        ),
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,22 +143,44 @@ class ImportOptions(Common):
 
 def catalog_list(options: ListOptions) -> ExitCode:
     """List accelerators, LLMs and profiles that are known."""
+    from planner.cli.commands.variant import list_json, list_variants, scenario_catalog
     from planner.cli.screen.catalog import show_accelerators, show_llms, show_profiles
 
+    if options.part is Part.VARIANTS and options.scenario is None:
+        finding = Finding(
+            "", None, "variants", "no scenario", "--scenario FILE: variants belong to a scenario"
+        )
+        raise CatalogError.from_findings([finding])
     shows = {Part.ACCELERATORS: show_accelerators, Part.LLMS: show_llms, Part.PROFILES: show_profiles}
-    catalog, console = _catalog(), out_console()
+    catalog, scenario = scenario_catalog(options.scenario)
+    if options.as_json:
+        sys.stdout.write(list_json(catalog, scenario, part=options.part))
+        return ExitCode.DONE
+    console = out_console()
     for part, show in shows.items():
         if options.part in {None, part}:
             show(console, catalog)
+    if scenario is not None and options.part in {None, Part.VARIANTS}:
+        list_variants(console, scenario)
     return ExitCode.DONE
 
 
 def catalog_show(options: ShowOptions) -> ExitCode:
     """Show one entry: every figure with its unit and its source."""
     from planner.catalog.catalog import names_of
+    from planner.cli.commands.variant import entry_json, is_variant, scenario_catalog, show_variant
     from planner.cli.screen.catalog import show_entry, show_profile
 
-    catalog, console, wanted = _catalog(), out_console(), options.name.casefold()
+    if is_variant(options):
+        return show_variant(options)
+    catalog, console, wanted = (
+        scenario_catalog(None, options.profiles)[0],
+        out_console(),
+        options.name.casefold(),
+    )
+    if options.as_json:
+        sys.stdout.write(entry_json(catalog, options.name))
+        return ExitCode.DONE
     accelerators, llms = names_of(catalog.accelerators), names_of(catalog.llms)
     if wanted in accelerators:
         accelerator = catalog.accelerators[accelerators[wanted]]

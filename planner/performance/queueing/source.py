@@ -51,7 +51,7 @@ class QueueingSource:
 
     def rate_many(self, questions: Sequence[RatingQuestion]) -> list[Rating | Unrated]:
         """As :meth:`rate`, all in one call of the vectorised model."""
-        known = [self._parameters(question) for question in questions]
+        known = [self.known(question) for question in questions]
         asked = [(q, k) for q, k in zip(questions, known, strict=True) if k is not None]
         ratings = iter(_rate_all([question for question, _ in asked], [found for _, found in asked]))
         return [
@@ -59,7 +59,8 @@ class QueueingSource:
             for question, found in zip(questions, known, strict=True)
         ]
 
-    def _parameters(self, question: RatingQuestion) -> tuple[QueueingParameters, str] | None:
+    def known(self, question: RatingQuestion) -> tuple[QueueingParameters, str] | None:
+        """Parameters for a question and where they are from: what the variant states, else the best profile; None: unknown."""
         if question.variant.queueing is not None:
             return question.variant.queueing, _STATED
         return next(

@@ -1,0 +1,194 @@
+"""All that is known of one variant at one request shape: what its memory holds, what each source says, latency over load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from models.performance import MeasuredPoint, Origin, RatingQuestion
+from models.picture import LoadRow, MemoryPicture, SourceAnswer, VariantPicture
+from models.queueing import QueueingParameters
+from models.variant import Role
+from models.workload import Slo
+from planner.performance.front import rate
+from planner.performance.given import kv_capacity
+from planner.performance.memory import kv_capacity_tokens
+from planner.performance.protocol import Knowledge, PerformanceSource
+from planner.performance.queueing import QueueingSource, case_of, columns_of, latencies_at, rate_range
+from planner.performance.residence import resident_tokens
+from planner.performance.roofline.known import known_shares
+from planner.performance.roofline.source import Setting, latencies
+from planner.performance.roofline.work import lacking, setup_of, work_of
+
+__all__ = ["look", "memory_picture"]
+
+_SHARES: Final = (0.1, 0.25, 0.5, 0.75, 0.9, 0.97)
+_IN_FLIGHT: Final = (1, 4, 16, 64, 256)
+
+
+def look(
+    question: RatingQuestion, knowledge: Knowledge, sources: Sequence[PerformanceSource]
+) -> VariantPicture:
+    """The picture of a variant.
+
+    Args:
+        question: variant, shape, promises and thresholds.
+        knowledge: tables and parameters that sources are made from.
+        sources: who is asked, in this order.
+    """
+    memory = memory_picture(question)
+    loads = list(_measured(question, knowledge))
+    if memory is None or not memory.missing_bytes:
+        loads += [*_queueing(question, knowledge), *_roofline(question, knowledge, sources)]
+    # What a variant states goes before every source, so it is left out where each is asked alone.
+    variant = question.variant
+    alone = question.but(variant=variant.but(capacity=variant.capacity.but(rated_rps=None, surge_rps=None)))
+    return VariantPicture(
+        question=question,
+        memory=memory,
+        answer=rate(question, *sources),
+        answers=tuple(SourceAnswer(source=source.name, answer=rate(alone, source)) for source in sources),
+        loads=tuple(loads),
+    )
+
+
+def memory_picture(question: RatingQuestion) -> MemoryPicture | None:
+    """How weights, KV cache and the rest share the memory; None where nothing is known of the LLM's size."""
+    llm, variant, accelerator = question.llm, question.variant, question.accelerator
+    if llm.opaque:
+        return None
+    length = question.input_tokens + (1 if variant.role is Role.PREFILL else question.output_tokens)
+    fit = kv_capacity_tokens(llm, accelerator, variant, sequence_tokens=length)
+    usable = accelerator.memory_bytes * round(variant.memory_utilization * 10**6) // 10**6
+    tokens = kv_capacity(question)
+    return MemoryPicture(
+        memory_bytes=accelerator.memory_bytes,
+        weight_bytes=fit.weight_bytes,
+        reserve_bytes=fit.reserve_bytes,
+        kv_bytes=fit.kv_bytes,
+        unused_bytes=accelerator.memory_bytes - usable,
+        missing_bytes=fit.missing_bytes,
+        kv_tokens=tokens,
+        requests=None if tokens is None else int(tokens // resident_tokens(question)),
+    )
+
+
+def _measured(question: RatingQuestion, knowledge: Knowledge) -> Iterator[LoadRow]:
+    """Rows of the nearest measured shape, as they are."""
+    rows = [row for row in _rows_of(question, knowledge) if _is_same(row, question)]
+    if not rows:
+        return
+    nearest = min(
+        {(row.input_tokens, row.output_tokens) for row in rows}, key=lambda shape: _far(shape, question)
+    )
+    for row in sorted(rows, key=lambda each: each.concurrency):
+        if (row.input_tokens, row.output_tokens) == nearest:
+            yield LoadRow(
+                in_flight=row.concurrency,
+                rps=row.rps,
+                ttft_s=row.ttft_s,
+                itl_s=row.itl_s,
+                keeps=_keeps(question, row.ttft_s, row.itl_s),
+                origin=Origin.MEASURED,
+                source=f"{row.source} at {row.input_tokens}/{row.output_tokens}, {_statistic(row)}",
+            )
+
+
+def _statistic(row: MeasuredPoint) -> str:
+    if row.at is None:
+        return "statistic not said"
+    return "means" if row.at == "mean" else f"p{row.at:g}"
+
+
+def _rows_of(question: RatingQuestion, knowledge: Knowledge) -> Iterator[MeasuredPoint]:
+    llms = {question.llm.id, *question.llm.aliases}
+    accelerators = {question.accelerator.id, *question.accelerator.aliases}
+    for name in sorted(knowledge.profiles):
+        if question.variant.profile in (None, name):
+            for row in knowledge.profiles[name]:
+                if row.llm in llms and row.accelerator in accelerators:
+                    yield row
+
+
+def _is_same(row: MeasuredPoint, question: RatingQuestion) -> bool:
+    variant = question.variant
+    return (
+        row.precision is (variant.quantization.weights or question.llm.precision)
+        and row.parallelism == variant.parallelism
+        and row.role is variant.role
+        and variant.engine in (None, row.engine)
+    )
+
+
+def _far(shape: tuple[int, int], question: RatingQuestion) -> tuple[float, tuple[int, int]]:
+    asked = np.log([question.input_tokens, question.output_tokens])
+    return float(np.abs(np.log(shape) - asked).sum()), shape
+
+
+def _queueing(question: RatingQuestion, knowledge: Knowledge) -> Iterator[LoadRow]:
+    """Rates up to what a full batch carries."""
+    found = QueueingSource(knowledge.queueing).known(question)
+    if found is None:
+        return
+    parameters, source = found
+    rates = np.array(_SHARES) * _most_rps(question, parameters)
+    answers = latencies_at(columns_of([case_of(question, parameters)] * len(rates)), rates)
+    for index in range(len(rates)):
+        ttft = float(answers.ttft_s[index]) if question.variant.role is not Role.DECODE else None
+        itl = float(answers.itl_s[index]) if question.variant.role is not Role.PREFILL else None
+        yield LoadRow(
+            in_flight=float(answers.in_service[index] + answers.waiting[index]),
+            rps=float(answers.rate_rps[index]),
+            ttft_s=ttft,
+            itl_s=itl,
+            keeps=_keeps(question, ttft, itl),
+            origin=Origin.MODELED,
+            source=f"queueing model, {source}",
+        )
+
+
+def _most_rps(question: RatingQuestion, parameters: QueueingParameters) -> float:
+    return rate_range(case_of(question, parameters))[1]
+
+
+def _roofline(
+    question: RatingQuestion, knowledge: Knowledge, sources: Sequence[PerformanceSource]
+) -> Iterator[LoadRow]:
+    """Latencies of the roofline at the pessimism that was asked for."""
+    if all(source.name != "roofline" for source in sources) or question.llm.opaque:
+        return
+    setup = setup_of(question)
+    if lacking(setup):
+        return
+    known = known_shares()
+    setting = Setting(
+        work_of(setup),
+        known.of(question.variant.engine),
+        setup.role,
+        known.residuals.factors(knowledge.choice.pessimism),
+    )
+    for in_flight in _IN_FLIGHT:
+        at = latencies(setting, in_flight)
+        ttft = at.ttft_s if setup.role is not Role.DECODE else None
+        itl = at.itl_s if setup.role is not Role.PREFILL else None
+        yield LoadRow(
+            in_flight=in_flight,
+            rps=at.rps,
+            ttft_s=ttft,
+            itl_s=itl,
+            keeps=_keeps(question, ttft, itl),
+            origin=Origin.MODELED,
+            source="roofline",
+        )
+
+
+def _keeps(question: RatingQuestion, ttft_s: float | None, itl_s: float | None) -> bool:
+    """Whether latencies keep the promises that they can break; a whole request is the first token and the others."""
+    slo: Slo = question.slo
+    whole = None
+    if ttft_s is not None and itl_s is not None:
+        whole = ttft_s + (question.output_tokens - 1) * itl_s
+    pairs = ((ttft_s, slo.ttft_s), (itl_s, slo.itl_s), (whole, slo.e2e_s))
+    return all(seen is None or target is None or seen <= target for seen, target in pairs)
