@@ -67,6 +67,7 @@ def _fraction(value: float) -> Fraction:
     return Fraction(*_decimal(value))
 
 
+@lru_cache(maxsize=1 << 16)
 def micro(value: Number) -> int:
     """A price or a draw in millionths, rounded to the nearest, halves up."""
     numerator, denominator = _rational(value)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from planner.optimization.backends.column_generation.sparse import Terms, terms_of
+from planner.optimization.backends.column_generation.sparse import Terms
 from planner.optimization.program import Column, IntegerProgram, Key, Row, fold
 
 __all__ = ["Block", "Shape", "grown", "shape_of"]
@@ -54,10 +54,8 @@ class Shape:
     owner: Mapping[Key, int]
 
 
-def shape_of(program: IntegerProgram) -> Shape:
-    """Cut a program into its blocks; together they hold every column once and every row once."""
-    position = {column.key: number for number, column in enumerate(program.columns)}
-    terms = terms_of([row.terms for row in program.rows], position)
+def shape_of(program: IntegerProgram, terms: Terms) -> Shape:
+    """Cut a program, whose rows are also given as arrays, into its blocks: each column and each row is in one place."""
     label = _labels(program, terms)
     blocks = tuple(Block() for _ in range(int(label.max(initial=-1)) + 1))
     owner, rest = {}, []

@@ -14,6 +14,7 @@ from planner.optimization.backends.column_generation.finish import choose
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
 from planner.optimization.backends.column_generation.patterns import Pattern
+from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination
@@ -30,6 +31,7 @@ class Run:
     """One minimization."""
 
     ask: Ask
+    ready: Prepared
     shape: Shape
     usage: Usage
     scales: tuple[float, ...]
@@ -45,6 +47,10 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
         return Outcome(Termination.TIMED_OUT)
     left = end - clock.monotonic_s()
     state = _first_state(run, relaxed, seconds=max(0.05, min(left, _CHOICE_SHARE * ask.seconds)))
+    fixed = {column.key: column.lower for column in run.shape.fixed}
+    values = fixed | state.values()
+    if _proven(ask, values, bound) and run.ready.keeps(values):
+        return Outcome(Termination.OPTIMAL, values, bound)
     search = Neighborhoods(run.shape, ask.goal, run.scales, state)
 
     def good_enough() -> bool:
@@ -59,13 +65,17 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
         seconds_left=lambda: end - clock.monotonic_s(),
         good_enough=good_enough,
     )
-    values = {column.key: column.lower for column in run.shape.fixed} | search.state.values()
-    if ask.program.broken(values):
+    values = fixed | search.state.values()
+    if not run.ready.keeps(values):
         return Outcome(Termination.TIMED_OUT, bound=bound)
-    value = ask.goal.activity(values)
-    ask.report(value, bound)
-    proven = value - bound <= ask.gap * abs(value)
+    ask.report(ask.goal.activity(values), bound)
+    proven = _proven(ask, values, bound)
     return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
+
+
+def _proven(ask: Ask, values: Mapping[Key, int], bound: float) -> bool:
+    value = ask.goal.activity(values)
+    return value - bound <= ask.gap * abs(value)
 
 
 def _first_state(run: Run, relaxed: Relaxed, *, seconds: float) -> State:

@@ -86,7 +86,7 @@ def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
     if same is not None:
         relaxation.center = relaxation.master.clip(start_prices(ready, same))
     relaxation.master.add(proposals(ready, usage, known.of(ask.goal.name), ask.hint))
-    return Run(ask, ready.shape, usage, tuple(ready.ties.scales.tolist()), relaxation.master, relaxation)
+    return Run(ask, ready, ready.shape, usage, tuple(ready.ties.scales.tolist()), relaxation.master, relaxation)
 
 
 def _penalties(usage: Usage) -> Floats:

@@ -19,6 +19,7 @@ from planner.optimization.backends.column_generation.items import CoveringBlock,
 from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
 from planner.optimization.backends.column_generation.pricing import ProgramPricer
 from planner.optimization.backends.column_generation.relaxation import Relaxation
+from planner.optimization.backends.column_generation.sparse import Rows, more_rows, rows_of
 from planner.optimization.backends.column_generation.ties import Ties, Usage, more_ties, ties_of
 from planner.optimization.collecting import collection_paused
 from planner.optimization.program import IntegerProgram, Key
@@ -34,6 +35,7 @@ class Prepared:
 
     Attributes:
         program: what was prepared.
+        rows: its rows as arrays.
         shape: its blocks and what ties them.
         ties: the tying rows as arrays.
         forms: each block as a covering problem; None where it is none.
@@ -42,6 +44,7 @@ class Prepared:
     """
 
     program: IntegerProgram
+    rows: Rows
     shape: Shape
     ties: Ties
     forms: tuple[CoveringBlock | None, ...]
@@ -52,6 +55,11 @@ class Prepared:
     def covering_use(self) -> CoveringUse:
         """What the covering blocks use of the tying rows."""
         return self.coverings.use(self.ties)
+
+    def keeps(self, values: Mapping[Key, int]) -> bool:
+        """Whether values of all columns keep every row of the program, in exact integers."""
+        held = self.rows.hold([values[column.key] for column in self.program.columns])
+        return not self.program.broken(values) if held is None else held
 
     def usage(self, goal: Mapping[Key, int]) -> Usage:
         """What columns cost in a goal, and use."""
@@ -83,15 +91,17 @@ def prepared(program: IntegerProgram, before: Prepared | None = None) -> Prepare
 
 def _anew(program: IntegerProgram, before: Prepared | None) -> Prepared:
     """Cut a program; blocks that are as they were before are the very same objects, with their forms."""
-    shape = shape_of(program)
+    rows = rows_of(program)
+    shape = shape_of(program, rows.terms)
     forms: dict[int, CoveringBlock | None] = {}
     if before is not None:
         shape, forms = _as_before(shape, before)
     ties = ties_of(shape)
     every = tuple(
-        forms[number] if number in forms else covering_block(block) for number, block in enumerate(shape.blocks)
+        forms[number] if number in forms else covering_block(block)
+        for number, block in enumerate(shape.blocks)
     )
-    return Prepared(program, shape, ties, every, _coverings(every, ties))
+    return Prepared(program, rows, shape, ties, every, _coverings(every, ties))
 
 
 def _as_before(shape: Shape, before: Prepared) -> tuple[Shape, dict[int, CoveringBlock | None]]:
@@ -110,8 +120,9 @@ def _coverings(forms: Sequence[CoveringBlock | None], ties: Ties) -> Coverings:
 
 def _from(program: IntegerProgram, before: Prepared) -> Prepared | None:
     """The preparation of a program that has grown from the one before; None where it has not."""
-    columns, rows = len(before.program.columns), len(before.program.rows)
-    if program.columns[:columns] != before.program.columns or program.rows[:rows] != before.program.rows:
+    old = before.program
+    columns, rows = len(old.columns), len(old.rows)
+    if program.columns[:columns] != old.columns or program.rows[:rows] != old.rows:
         return None
     shape = grown(before.shape, program.columns[columns:], program.rows[rows:])
     if shape is None:
@@ -123,4 +134,6 @@ def _from(program: IntegerProgram, before: Prepared) -> Prepared | None:
     ties = more_ties(before.ties, shape)
     same = all(form is old for form, old in zip(forms, before.forms, strict=True))
     coverings = before.coverings if same else _coverings(forms, ties)
-    return Prepared(program, shape, ties, forms, coverings, grown_from=before)
+    return Prepared(
+        program, more_rows(before.rows, program), shape, ties, forms, coverings, grown_from=before
+    )

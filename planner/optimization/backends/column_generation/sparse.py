@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from math import inf
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.program import Key
+from planner.optimization.program import IntegerProgram, Key, Row
 
-__all__ = ["Terms", "stacked", "terms_of"]
+__all__ = ["Rows", "Terms", "more_rows", "rows_of", "stacked", "terms_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+_EXACT: Final = 2.0**53
+"""Whole numbers up to here are floats, and so are their sums."""
 
 
 class Terms(NamedTuple):
@@ -60,4 +65,43 @@ def stacked(above: Terms, below: Terms) -> Terms:
         np.concatenate((above.starts, below.starts[1:] + above.starts[-1])),
         np.concatenate((above.columns, below.columns)),
         np.concatenate((above.values, below.values)),
+    )
+
+
+class Rows(NamedTuple):
+    """All rows of a program as arrays, open sides infinite."""
+
+    terms: Terms
+    lower: Floats
+    upper: Floats
+
+    def hold(self, values: Sequence[int]) -> bool | None:
+        """Whether whole values of the columns keep every row; None where floats cannot tell."""
+        x = np.array(values, dtype=np.float64)
+        parts = self.terms.values * x[self.terms.columns]
+        sums, rows = self.terms.sums, len(self.lower)
+        size = np.bincount(sums, weights=np.abs(parts), minlength=rows)
+        sides = np.concatenate((self.lower, self.upper))
+        if max(size.max(initial=0.0), np.abs(sides[np.isfinite(sides)]).max(initial=0.0)) >= _EXACT:
+            return None
+        activity = np.bincount(sums, weights=parts, minlength=rows)
+        return bool(np.all((activity >= self.lower) & (activity <= self.upper)))
+
+
+def rows_of(program: IntegerProgram) -> Rows:
+    """The rows of a program; columns are numbered in the order of the program."""
+    none = Terms(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+    return more_rows(Rows(none, np.empty(0), np.empty(0)), program)
+
+
+def more_rows(known: Rows, program: IntegerProgram) -> Rows:
+    """The rows of a program of which the first ones are known."""
+    new: Sequence[Row] = program.rows[len(known.lower) :]
+    position = {column.key: number for number, column in enumerate(program.columns)}
+    lower = np.fromiter((-inf if row.lower is None else row.lower for row in new), np.float64, len(new))
+    upper = np.fromiter((inf if row.upper is None else row.upper for row in new), np.float64, len(new))
+    return Rows(
+        stacked(known.terms, terms_of([row.terms for row in new], position)),
+        np.concatenate((known.lower, lower)),
+        np.concatenate((known.upper, upper)),
     )
