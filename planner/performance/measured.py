@@ -19,10 +19,12 @@ from typing import Final
 
 from models.explanation import Fact, Reason
 from models.llm import Precision
-from models.performance import MeasuredPoint, Origin, Rating, RatingQuestion, Unrated
+from models.performance import MeasuredPoint, Origin, Rating, RatingQuestion, Rows, Unrated
 from models.variant import Role
 from models.workload import Slo
 from planner.performance.given import kv_capacity
+from planner.performance.interpolated import rate_between
+from planner.performance.ladder import unsaturated
 from planner.performance.protocol import Knowledge
 from planner.performance.residence import e2e_s, residence_s, resident_tokens
 
@@ -54,12 +56,12 @@ class MeasuredTable:
     """Measured rows, indexed once, asked often.
 
     Args:
-        points: rows of one or several profiles.
+        points: rows of one or several profiles; saturated ones are no capacity and are left out.
     """
 
     def __init__(self, points: Iterable[MeasuredPoint]) -> None:
         index: dict[tuple[str, str], list[MeasuredPoint]] = {}
-        for point in points:
+        for point in _unsaturated(points):
             index.setdefault((point.llm, point.accelerator), []).append(point)
         self._points = {key: tuple(rows) for key, rows in index.items()}
 
@@ -90,6 +92,11 @@ class MeasuredTable:
             return Unrated(reason=Reason.SLO_NOT_MET, facts=_best_seen(readable, question))
         return _best(keeping, question)
 
+    def between(self, question: RatingQuestion) -> Rating | None:
+        """The rate between rows that say something of the promises; None: outside their hull."""
+        rows = [row for row in self._rows(question) if _same_setup(row, question)]
+        return rate_between([row for row in rows if _speaks_of(row, question.slo)], question)
+
     def _rows(self, question: RatingQuestion) -> Iterator[MeasuredPoint]:
         for llm in dict.fromkeys((question.llm.id, *question.llm.aliases)):
             for accelerator in dict.fromkeys((question.accelerator.id, *question.accelerator.aliases)):
@@ -114,21 +121,50 @@ class MeasuredTables:
     """Every profile table: the one that a variant names, else all together.
 
     Args:
-        knowledge: whose profiles are read.
+        knowledge: whose profiles are read, and whose choice says how.
     """
 
     name = "measured"
 
     def __init__(self, knowledge: Knowledge) -> None:
         profiles = knowledge.profiles
+        self._interpolates = knowledge.choice.rows is Rows.INTERPOLATED
         self._tables = {name: MeasuredTable(points) for name, points in profiles.items()}
         self._whole = MeasuredTable(point for name in sorted(profiles) for point in profiles[name])
 
     def rate(self, question: RatingQuestion) -> Rating | Unrated:
-        """As :meth:`MeasuredTable.rate`; a table that may not be used has no rows."""
+        """Between rows where the scenario wants that and the hull allows it, else as :meth:`MeasuredTable.rate`.
+
+        A table that may not be used has no rows. A promise that only rows of larger shapes break is not broken
+        for sure: another source may know.
+        """
         name = question.variant.profile
         table = self._whole if name is None else self._tables.get(name, _NO_ROWS)
-        return table.rate(question)
+        inside = table.between(question) if self._interpolates else None
+        if inside is not None:
+            return inside
+        answer = table.rate(question)
+        if isinstance(answer, Unrated) and self._interpolates and answer.reason is Reason.SLO_NOT_MET:
+            return answer.but(is_open=True)
+        return answer
+
+
+def _unsaturated(points: Iterable[MeasuredPoint]) -> Iterator[MeasuredPoint]:
+    """The points without saturated ones, told by rows that differ in their load alone.
+
+    Loads of prefill and decode replicas depend on their partners and make no ladder.
+    """
+    ladders: dict[object, list[MeasuredPoint]] = {}
+    for point in points:
+        parallelism = point.parallelism
+        key = (
+            point.llm, point.accelerator, point.engine, point.engine_version, point.precision, point.kv_precision,
+            parallelism.tp, parallelism.pp, parallelism.dp, parallelism.ep, point.role, point.input_tokens,
+            point.output_tokens, point.at, point.source,
+        )  # fmt: skip
+        ladders.setdefault(key, []).append(point)
+    for rows in ladders.values():
+        yield from unsaturated(rows) if rows[0].role is Role.BOTH else rows
 
 
 _NO_ROWS: Final = MeasuredTable(())
