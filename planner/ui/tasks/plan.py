@@ -32,7 +32,7 @@ def run(given: Mapping[str, Any], report: Reporter) -> str:
     answer = plan_scenario(
         scenario,
         solver=how.solver,
-        options=SolveOptions(time_limit_s=how.time_limit_s, gap=how.gap),
+        options=SolveOptions(time_limit_s=how.time_limit_s, gap=how.gap, cancelled=report.stopped),
         progress=report.progress,
         allow_unserved=how.allow_unserved,
     )
