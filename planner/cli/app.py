@@ -16,6 +16,7 @@ from planner.cli.commands.check import CheckOptions, check
 from planner.cli.commands.commands import CommandsOptions, commands
 from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.export import ExportOptions, export
+from planner.cli.commands.inferno import InfernoOptions, import_inferno
 from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
 from planner.cli.commands.ui import UiOptions, ui
@@ -74,6 +75,7 @@ importing.command("aiconfigurator")(takes(knowledge.ImportOptions)(knowledge.imp
 importing.command("huggingface")(takes(formats.HuggingfaceOptions)(formats.import_huggingface))
 importing.command("melange")(takes(formats.MelangeOptions)(formats.import_melange))
 importing.command("aibrix")(takes(formats.AibrixOptions)(formats.import_aibrix))
+importing.command("inferno")(takes(InfernoOptions)(import_inferno))
 importing.command("vllm")(takes(formats.VllmOptions)(formats.import_vllm))
 
 
