@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from models.problem import Problem
 from models.report import Assessment, Violation
 from models.solution import Solution
+from planner.collecting import collection_paused
 from planner.referee import by_length, money_power, physical, traffic
 from planner.referee.borrowing import borrowing
 from planner.referee.change import change, changes
@@ -49,9 +50,10 @@ def check(problem: Problem, solution: Solution) -> tuple[Violation, ...]:
     """
     if not solution.has_plan:
         return ()
-    index = index_of(problem, solution)
-    seating = Seating(index)
-    return _violations(index, seating, _rows(index, seating))
+    with collection_paused():
+        index = index_of(problem, solution)
+        seating = Seating(index)
+        return _violations(index, seating, _rows(index, seating))
 
 
 def assess(problem: Problem, solution: Solution) -> Assessment:
@@ -59,6 +61,11 @@ def assess(problem: Problem, solution: Solution) -> Assessment:
 
     Candidates without replicas have no figures. Without a plan there are no violations and no rows.
     """
+    with collection_paused():
+        return _assess(problem, solution)
+
+
+def _assess(problem: Problem, solution: Solution) -> Assessment:
     index = index_of(problem, solution)
     seating = Seating(index)
     rows = _rows(index, seating) if solution.has_plan else ()

@@ -10,7 +10,7 @@ from models.problem import PATHS, Candidate, Demand, ServingPath
 from models.variant import Role
 from models.workload import Routing
 from planner.referee.by_length import replicas_busy
-from planner.referee.index import Index, paths_of
+from planner.referee.index import Index
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
 
@@ -54,7 +54,7 @@ def borrowing(index: Index) -> Iterator[Row]:
         host = index.problem.demand.get(service)
         if host is None:
             continue
-        for path in paths_of(index.of_service[service]):
+        for path in index.paths(service):
             loads = [(guest, index.borrowed_load_on(guest, path)) for guest in guests]
             borrowed = [(guest, load) for guest, load in loads if load > 0]
             for role in PATHS[path] if borrowed else ():

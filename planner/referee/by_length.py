@@ -8,7 +8,7 @@ from fractions import Fraction
 from models.problem import PATHS, Candidate, Demand, ServingPath
 from models.variant import Role
 from models.workload import Routing, ServiceKind
-from planner.referee.index import Index, paths_of, rate_of
+from planner.referee.index import Index, rate_of
 from planner.referee.routing import routable
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
@@ -21,7 +21,7 @@ ZERO = Fraction(0)
 def _services(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, list[Candidate]]]:
     for one in index.problem.demands:
         if one.routing is Routing.BY_LENGTH:
-            for path in paths_of(index.of_service[one.service]):
+            for path in index.paths(one.service):
                 for role in PATHS[path]:
                     yield one, path, role, index.by_role[one.service, role]
 

@@ -9,7 +9,7 @@ from models.problem import PATHS, Candidate, Demand
 from models.report import CandidateFigures
 from models.workload import Routing, ServiceKind
 from planner.referee.by_length import replicas_busy
-from planner.referee.index import Index, paths_of
+from planner.referee.index import Index
 from planner.referee.money_power import cost_of
 from planner.referee.tolerance import RELATIVE_TOLERANCE, exact
 
@@ -23,7 +23,7 @@ def candidate_figures(index: Index, demand: Demand) -> Iterator[CandidateFigures
 
     Mixed: load in proportion to μ_c·n_c (batch: σ_c·n_c). By length: as the solution routes it.
     """
-    paths = {role: path for path in paths_of(index.of_service[demand.service]) for role in PATHS[path]}
+    paths = {role: path for path in index.paths(demand.service) for role in PATHS[path]}
     roles = sorted({candidate.role for candidate in index.of_service[demand.service]})
     for role in roles:
         running = index.running.get((demand.service, role), [])

@@ -11,7 +11,7 @@ from models.report import CandidateFigures, ServiceFigures
 from models.workload import Routing
 from planner.referee.borrowing import surge_capacity
 from planner.referee.by_length import replicas_busy
-from planner.referee.index import Index, paths_of, rate_of
+from planner.referee.index import Index, rate_of
 from planner.referee.tolerance import exact
 
 __all__ = ["service_figures"]
@@ -91,7 +91,7 @@ def _headroom(index: Index, demand: Demand) -> float | None:
 
 
 def _headrooms(index: Index, demand: Demand) -> Iterator[Fraction]:
-    for path in paths_of(index.of_service[demand.service]):
+    for path in index.paths(demand.service):
         load = index.load_on(demand, path)
         if load > 0:
             yield from (surge_capacity(index, demand.service, role) / load - 1 for role in PATHS[path])

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from models.ids import CandidateId, PoolId, ServiceId
 from models.problem import PATHS, Candidate, Demand, Problem, ServingPath
@@ -91,6 +92,22 @@ class Index:
     def count(self, candidate: Candidate) -> int:
         """Replicas of a candidate."""
         return self.counts.get(candidate.id, 0)
+
+    @cached_property
+    def _paths(self) -> dict[ServiceId, tuple[ServingPath, ...]]:
+        return {service: paths_of(candidates) for service, candidates in self.of_service.items()}
+
+    def paths(self, service: ServiceId) -> tuple[ServingPath, ...]:
+        """The paths of a service for which there is a candidate of every role."""
+        return self._paths[service]
+
+    @cached_property
+    def of_size(self) -> Mapping[PoolId, dict[int, Candidate]]:
+        """By pool, a candidate of each number of GPUs per pod: those at zero too, the last one of each number."""
+        found: dict[PoolId, dict[int, Candidate]] = defaultdict(dict)
+        for candidate in self.problem.candidates:
+            found[candidate.pool][candidate.gpus_per_pod] = candidate
+        return found
 
     def path_share(self, demand: Demand, path: ServingPath, bucket: str | None = None) -> Fraction:
         """Share served on a path by the service's own replicas."""

@@ -10,7 +10,7 @@ from models.problem import PATHS, Demand, ServingPath
 from models.variant import Role
 from models.workload import Routing
 from planner.referee.borrowing import guest_weight, room_for_guests
-from planner.referee.index import Index, LoanKey, paths_of, rate_of
+from planner.referee.index import Index, LoanKey, rate_of
 
 __all__ = ["lent"]
 
@@ -24,7 +24,7 @@ def lent(index: Index, host: Demand, grid: int) -> dict[LoanKey, Fraction]:
     the room goes.
     """
     found: dict[LoanKey, Fraction] = {}
-    for path in paths_of(index.of_service[host.service]):
+    for path in index.paths(host.service):
         lender = _Lender(index, host, path)
         guests = [guest for guest in index.guests[host.service] if lender.carries(guest)]
         for priority in sorted({guest.priority for guest in guests}, reverse=True):

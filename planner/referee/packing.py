@@ -142,10 +142,11 @@ class _PoolPacking:
         size = candidate.gpus_per_pod
         if pods == 0:
             return 0
-        for node in sorted(
-            (bay.node for bay in self.bays if bay.takes(candidate)), key=lambda node: (free[node], node)
-        ):
-            n = min(pods, free[node] // size)
+        room = sorted(
+            (free[bay.node], bay.node) for bay in self.bays if free[bay.node] >= size and bay.takes(candidate)
+        )
+        for left, node in room:
+            n = min(pods, left // size)
             if n > 0:
                 found.started[candidate.id, node] += n
                 free[node] -= n * size

@@ -131,10 +131,10 @@ def _speaks_of(index: Index, limit: Quota, candidate: Candidate) -> bool:
 def bounds(index: Index) -> Iterator[Row]:
     """Within bounds: min ≤ n ≤ max per candidate, per variant over pools, and per service over all its candidates."""
     for candidate in index.problem.candidates:
-        key, name = (candidate.id,), f"Candidate {candidate.id}"
-        yield from _between(
-            key, name, (index.count(candidate), candidate.min_replicas, candidate.max_replicas)
-        )
+        low, high = candidate.min_replicas, candidate.max_replicas
+        if low or high is not None:
+            name = f"Candidate {candidate.id}"
+            yield from _between((candidate.id,), name, (index.count(candidate), low, high))
     for demand in index.problem.demands:
         yield from _service_bounds(index, demand)
 

@@ -13,7 +13,7 @@ from models.solution import BucketShare
 from models.variant import Role
 from models.workload import ServiceKind
 from planner.referee.by_length import burst_factor
-from planner.referee.index import Index, ShareKey, paths_of
+from planner.referee.index import Index, ShareKey
 from planner.referee.routing import Program
 
 __all__ = ["shares_by_length"]
@@ -69,7 +69,7 @@ class _Shares:
         self.families = families
         self.index = index
         self.demand = demand
-        self.paths = paths_of(index.of_service[demand.service])
+        self.paths = index.paths(demand.service)
         self.program = Program()
 
     def able(self, role: Role, bucket: str) -> dict[CandidateId, BucketRating]:

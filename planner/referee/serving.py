@@ -12,7 +12,7 @@ from models.ids import CandidateId, PoolId
 from models.problem import Demand, Problem
 from models.solution import Borrowed, BucketShare, Proof, Served, Solution, Status
 from models.workload import Routing
-from planner.referee.index import Index, ShareKey, index_of, paths_of
+from planner.referee.index import Index, ShareKey, index_of
 from planner.referee.lending import lent
 from planner.referee.routing_shares import shares_by_length
 from planner.referee.tolerance import exact
@@ -104,7 +104,7 @@ def best_service(
 
 def _mixed(index: Index, demand: Demand, families: Collection[str]) -> Iterator[tuple[ShareKey, Fraction]]:
     left = ONE
-    for path in paths_of(index.of_service[demand.service]):
+    for path in index.paths(demand.service):
         bounding = limits(index, demand, path, families=families)
         bounds = (limit.capacity / limit.per_share for limit in bounding if limit.per_share > 0)
         share = Fraction(math.floor(min(left, *bounds, ONE) * GRID), GRID)

@@ -62,8 +62,7 @@ class _Pool:
 
     def _sizes(self) -> dict[int, Candidate]:
         """A candidate of each size, smallest first."""
-        own = (c for c in self.index.problem.candidates if c.pool == self.pool.id and c.gpus_per_pod > 1)
-        return dict(sorted({c.gpus_per_pod: c for c in own}.items()))
+        return {size: c for size, c in sorted(self.index.of_size.get(self.pool.id, {}).items()) if size > 1}
 
     def _bays(self) -> tuple[Bay, ...]:
         return bays_of(self.pool, self.index.nodes_added.get(self.pool.id, 0))

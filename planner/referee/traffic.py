@@ -14,7 +14,7 @@ from typing import Final
 from models.problem import PATHS, Candidate, Demand, ServingPath
 from models.variant import Role
 from models.workload import Routing, ServiceKind
-from planner.referee.index import Index, paths_of, rate_of
+from planner.referee.index import Index, rate_of
 from planner.referee.rows import Row
 from planner.referee.tolerance import exact
 
@@ -110,7 +110,7 @@ def survive(index: Index) -> Iterator[Row]:
 def _rows(index: Index, family: Callable[[Index, Demand, Carriers], Iterator[Limit]]) -> Iterator[Row]:
     for one in index.problem.demands:
         if one.routing is Routing.MIXED:
-            for path in paths_of(index.of_service[one.service]):
+            for path in index.paths(one.service):
                 share = index.path_share(one, path)
                 for role in PATHS[path]:
                     yield from (limit.row(share) for limit in family(index, one, (path, role)))

@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
-from planner.optimization.collecting import collection_paused
+from planner.collecting import collection_paused
 
 
 def test_it_rests_inside_and_works_again_outside() -> None:

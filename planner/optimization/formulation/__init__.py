@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from models.problem import Problem
-from planner.optimization.collecting import collection_paused
+from planner.collecting import collection_paused
 from planner.optimization.formulation import budgets, by_length, counts, physical, traffic
 from planner.optimization.formulation.columns import columns, upper_bounds
 from planner.optimization.formulation.index import Index

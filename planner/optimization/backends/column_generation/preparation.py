@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.collecting import collection_paused
 from planner.optimization.backends.column_generation.blocks import Shape, grown, shape_of
 from planner.optimization.backends.column_generation.coverings import CoveringPricer, Coverings, CoveringUse
 from planner.optimization.backends.column_generation.items import CoveringBlock, covering_block
@@ -21,7 +22,6 @@ from planner.optimization.backends.column_generation.pricing import ProgramPrice
 from planner.optimization.backends.column_generation.relaxation import Relaxation
 from planner.optimization.backends.column_generation.sparse import Rows, more_rows, rows_of
 from planner.optimization.backends.column_generation.ties import Ties, Usage, more_ties, ties_of
-from planner.optimization.collecting import collection_paused
 from planner.optimization.program import IntegerProgram, Key
 
 __all__ = ["Prepared", "prepared"]

@@ -1,6 +1,6 @@
-"""Making a large program without the garbage collector looking on.
+"""Making many small objects without the garbage collector looking on.
 
-A program of a fleet is a million small objects that all stay. Each time so many were made Python walks
+The program of a fleet is a million small objects that all stay. Each time so many were made Python walks
 through everything that is there to find none of it is garbage: a third of the time that formulating takes.
 """
 
