@@ -27,6 +27,8 @@ _MODEL_ERROR: Final = 0.03
 _RELATIVE: Final = 0.5
 _MATTERS: Final = 0.05
 _SINGULAR: Final = 1e-9
+_SOME: Final = 8.0
+"""Requests at once that any replica bears."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def best_next_load(
 
 
 def _candidates(loads: Sequence[Load]) -> list[Load]:
-    """Loads and shapes around those that there are: alone, twice as many, and four times longer or shorter."""
+    """Loads and shapes around those that there are: alone, half and all of the largest batch; four times longer or shorter."""
     lengths = [(load.input_tokens, load.output_tokens) for load in loads]
     inputs, outputs = (sorted(each) for each in zip(*lengths, strict=True))
     middle = len(loads) // 2
@@ -113,5 +115,7 @@ def _candidates(loads: Sequence[Load]) -> list[Load]:
         (inputs[-1] * 4, outputs[middle]),
         (max(16.0, inputs[0] / 4), outputs[middle]),
     }
-    batches = {1.0, max(load.batch for load in loads), 2 * max(load.batch for load in loads)}
+    most = max(load.batch for load in loads)
+    # Beyond the largest batch that was seen a replica may be saturated, which would tell nothing.
+    batches = {1.0, max(1.0, round(most / 2)), max(most, _SOME)}
     return [Load(batch, batch, *shape) for shape in sorted(shapes) for batch in sorted(batches)]

@@ -154,3 +154,16 @@ def test_data_that_cannot_tell_a_parameter_end_with_what_would(reports: Path) ->
     result = run("calibrate", *one, "--accelerator", "H100")
     assert result.exit_code == 2
     assert "a run with about" in result.output
+
+
+def test_a_plan_rests_on_what_was_calibrated(reports: Path, tmp_path: Path) -> None:
+    assert run("calibrate", reports, "--accelerator", "H100", "-o", tmp_path / "lab.yaml").exit_code == 0
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(
+        SCENARIO.replace(
+            "include: found.yaml", "profiles: [lab.yaml]\nperformance: {sources: [queueing]}"
+        ).replace("traffic: {rate: 2 req/s", "slo: {itl: 20 ms}\n    traffic: {rate: 20 req/s")
+    )
+    answer = json.loads(run("plan", scenario, "--json").stdout)
+    assert answer["status"] == "OPTIMAL"
+    assert answer["allocations"][0]["replicas"] >= 2
