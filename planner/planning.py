@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from models.explanation import Difference, Explanation
 from models.ids import Name, ServiceId
-from models.problem import PATHS, Demand, Problem
+from models.problem import PATHS, Demand, DemandBucket, Problem
 from models.report import Comparison, Report, Violation
 from models.scenario import Scenario
 from models.solution import Proof, Solution, Status
 from models.variant import Role
+from models.workload import Routing
 from planner.clock import Clock, SystemClock
 from planner.errors import InternalError
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
@@ -35,6 +36,7 @@ __all__ = [
     "plan_scenario",
     "rerating",
     "services_without_candidates",
+    "shapes_without_candidates",
     "sized",
     "solve_with",
     "unkept_promises",
@@ -251,6 +253,30 @@ def services_without_candidates(problem: Problem) -> dict[ServiceId, tuple[Role,
         and demand.shares_replicas_of is None
         and all(_lacking(problem, demand, roles) for roles in PATHS.values())
     }
+
+
+def shapes_without_candidates(problem: Problem) -> tuple[tuple[ServiceId, DemandBucket], ...]:
+    """Request shapes that nothing carries though their services have candidates: routing is by length."""
+    hopeless = services_without_candidates(problem)
+    return tuple(
+        (demand.service, bucket)
+        for demand in problem.demands
+        if demand.routing is Routing.BY_LENGTH
+        and demand.service not in hopeless
+        and demand.shares_replicas_of is None
+        for bucket in demand.buckets
+        if bucket.arrival_rps > 0 and not _is_carried(problem, demand, bucket)
+    )
+
+
+def _is_carried(problem: Problem, demand: Demand, bucket: DemandBucket) -> bool:
+    """Whether on some path every role has a candidate that carries the shape."""
+    there = {
+        candidate.role
+        for candidate in problem.candidates_of[demand.service]
+        if not candidate.unrated and bucket.id in candidate.by_bucket
+    }
+    return any(there.issuperset(roles) for roles in PATHS.values())
 
 
 def _lacking(problem: Problem, demand: Demand, roles: tuple[Role, ...]) -> tuple[Role, ...]:

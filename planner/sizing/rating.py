@@ -68,6 +68,10 @@ class Ratings:
             self._own[key] = self._by_length(service, variant) if by_length else self._mixed(service, variant)
         return self._own[key]
 
+    def alone(self, service: Service, variant: Variant, bucket: Bucket) -> Rating | Unrated:
+        """What a replica carries of one bucket alone, whatever rate the variant states for the mix."""
+        return self._ask(service, _without_rates(variant), bucket, service.thresholds)
+
     def guest_surge_rps(self, host: Service, variant: Variant, guest: Service) -> float | None:
         """Req/s of a guest's mix up to τ, inside the guest's SLO, on a replica of its host; None: unknown."""
         key = (host.id, variant.id, guest.id)
@@ -113,7 +117,11 @@ class Ratings:
         answers = {bucket.id: self._ask(service, asked, bucket, service.thresholds) for bucket in buckets}
         ratings = {name: answer for name, answer in answers.items() if isinstance(answer, Rating)}
         if not ratings:
-            return _about(*next((name, a) for name, a in answers.items() if isinstance(a, Unrated)))
+            return next(
+                _about(bucket, answer)
+                for bucket in buckets
+                if isinstance(answer := answers[bucket.id], Unrated)
+            )
         by_bucket = {name: bucket_rating(rating) for name, rating in ratings.items()}
         found = replace(mix(ratings, weights(buckets)), by_bucket=by_bucket)
         return found if stated is None else _as_stated(found, stated, variant.capacity.surge_rps)
@@ -129,7 +137,7 @@ class Ratings:
                 continue
             answer = self._ask(service, variant, bucket, thresholds)
             if isinstance(answer, Unrated):
-                return ratings, _about(bucket.id, answer)
+                return ratings, _about(bucket, answer)
             ratings[bucket.id] = answer
         return ratings, None
 
@@ -168,8 +176,12 @@ def _without_rates(variant: Variant) -> Variant:
     return variant.but(capacity=variant.capacity.but(rated_rps=None, surge_rps=None))
 
 
-def _about(bucket: str, unrated: Unrated) -> Unrated:
-    facts: dict[str, Fact] = {"bucket": bucket}
+def _about(bucket: Bucket, unrated: Unrated) -> Unrated:
+    """The reason with the shape that it is about."""
+    shape = f"{bucket.input_tokens} × {bucket.output_tokens}"
+    facts: dict[str, Fact] = {"bucket": bucket.id}
+    if "asked_shape" not in unrated.facts:
+        facts["request_shape"] = shape
     return Unrated(reason=unrated.reason, facts=facts | unrated.facts)
 
 

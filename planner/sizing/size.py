@@ -24,6 +24,7 @@ from planner.sizing.ranges import products_in_range
 from planner.sizing.rating import Rate, Ratings, rate_by_profiles
 from planner.sizing.references import reference_findings
 from planner.sizing.running import Running
+from planner.sizing.uncarried import uncarried_shapes
 
 __all__ = ["size"]
 
@@ -159,6 +160,7 @@ def _rejected(setting: Setting, found: Sequence[Offer]) -> tuple[Rejection, ...]
     """Each rejection once (fabric domains of a pool often share one), sorted."""
     rejections = [rejection_of(offer, offer.refusal) for offer in found if offer.refusal is not None]
     rejections += [rejection for service in _services(setting) for rejection in nowhere(service, setting)]
+    rejections += uncarried_shapes(_services(setting), found, setting.ratings)
     by_text = {rejection.canonical_json(): rejection for rejection in rejections}
     return tuple(
         by_text[text]

@@ -15,7 +15,12 @@ from planner.wording.choices import (
     worthless_sentence,
 )
 from planner.wording.fronts import axis_figure, axis_name, front_sentence
-from planner.wording.hopeless import hopeless_sentence, refusal_sentences, rejection_sentence
+from planner.wording.hopeless import (
+    hopeless_sentence,
+    hopeless_shape_sentence,
+    refusal_sentences,
+    rejection_sentence,
+)
 from planner.wording.limits import (
     ROWS_SHOWN,
     binding_sentence,
@@ -68,6 +73,7 @@ __all__ = [
     "gpu_label",
     "headline",
     "hopeless_sentence",
+    "hopeless_shape_sentence",
     "is_worth_nothing",
     "latency_promises",
     "level_figures",

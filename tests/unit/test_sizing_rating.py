@@ -86,7 +86,7 @@ class TestMixed:
         problem = sized(a_scenario(services=(a_mix(),)), by_input(short=a_rating(6), long=Reason.SLO_NOT_MET))
         (rejection,) = problem.rejected
         assert (rejection.reason, problem.candidates) == (Reason.SLO_NOT_MET, ())
-        assert rejection.facts == {"bucket": "long", "asked": True}
+        assert rejection.facts == {"bucket": "long", "request_shape": "1000 × 200", "asked": True}
 
     def test_the_least_certain_origin_is_told_with_each_source(self) -> None:
         rate = by_input(

@@ -14,13 +14,20 @@ from planner.cli.screen.explanation import show_differences
 from planner.cli.screen.layout import Column, bullets, panel, section, table
 from planner.cli.screen.plan_table import PlanView, plan_table
 from planner.cli.screen.way import show_way
-from planner.planning import HEURISTICS, NOT_RUN, services_without_candidates, unkept_promises
+from planner.planning import (
+    HEURISTICS,
+    NOT_RUN,
+    services_without_candidates,
+    shapes_without_candidates,
+    unkept_promises,
+)
 from planner.wording import (
     binding_sentence,
     conflict_rows,
     conflict_sentence,
     headline,
     hopeless_sentence,
+    hopeless_shape_sentence,
     level_rows,
     percent,
     promise_sentence,
@@ -127,7 +134,15 @@ def _show_hopeless(console: Console, report: Report, *, every_service: bool) -> 
         console.print(
             Text(f"... and {len(hopeless) - len(shown)} more services; --all shows them", style="dim")
         )
-    if hopeless:
+    shapes = shapes_without_candidates(report.problem)
+    for service, bucket in shapes[: None if every_service else SHOWN_SERVICES]:
+        section(console, hopeless_shape_sentence(service, bucket), style="bold red")
+        bullets(console, refusal_sentences(report.problem, service, bucket.id))
+    if len(shapes) > SHOWN_SERVICES and not every_service:
+        console.print(
+            Text(f"... and {len(shapes) - SHOWN_SERVICES} more shapes; --all shows them", style="dim")
+        )
+    if hopeless or shapes:
         console.print(Text("fleetplan explain FILE says why each variant is out", style="dim"))
 
 
