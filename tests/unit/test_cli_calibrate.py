@@ -167,3 +167,11 @@ def test_a_plan_rests_on_what_was_calibrated(reports: Path, tmp_path: Path) -> N
     answer = json.loads(run("plan", scenario, "--json").stdout)
     assert answer["status"] == "OPTIMAL"
     assert answer["allocations"][0]["replicas"] >= 2
+
+
+def test_how_a_replica_is_spread_may_be_said(reports: Path, tmp_path: Path) -> None:
+    profile = tmp_path / "p.yaml"
+    spread = ("--tp", "4", "--dp", "2", "--ep", "8", "--precision", "fp8")
+    assert run("calibrate", reports, "--accelerator", "H100", *spread, "-o", profile).exit_code == 0
+    (row,) = load_catalog(extra=[profile]).queueing
+    assert (row.parallelism.label, str(row.precision)) == ("TP4·DP2·EP8", "fp8")

@@ -57,6 +57,9 @@ class CalibrateOptions(Common):
     engine: Annotated[str | None, typer.Option("--engine", metavar="NAME", show_default=False, help="Engine, e.g. vllm; default: as the reports say.")] = None  # fmt: skip
     precision: Annotated[Precision | None, typer.Option("--precision", show_default=False, help="Precision of the weights; default: as the LLM is published, else bf16.")] = None  # fmt: skip
     tp: Annotated[int | None, typer.Option("--tp", min=1, max=4096, show_default=False, help="Tensor parallel; default: as the reports say, else 1.")] = None  # fmt: skip
+    pp: Annotated[int | None, typer.Option("--pp", min=1, max=4096, show_default=False, help="Pipeline parallel; default: as the reports say, else 1.")] = None  # fmt: skip
+    dp: Annotated[int | None, typer.Option("--dp", min=1, max=4096, show_default=False, help="Data parallel ranks inside a replica; default: as the reports say, else 1.")] = None  # fmt: skip
+    ep: Annotated[int | None, typer.Option("--ep", min=1, max=4096, show_default=False, help="Expert parallel; default: as the reports say, else 1.")] = None  # fmt: skip
     max_batch: Annotated[int | None, typer.Option("--max-batch", min=1, max=10**5, show_default=False, help="Requests served at once (max_num_seqs of vLLM); default 256.")] = None  # fmt: skip
     chunk_tokens: Annotated[int, typer.Option("--chunk-tokens", min=1, max=10**7, help="Tokens of an iteration (max_num_batched_tokens of vLLM).")] = 8192  # fmt: skip
     form: Annotated[QueueingForm, typer.Option("--form", help="Published form of the model.")] = (
@@ -139,11 +142,13 @@ def _groups(options: CalibrateOptions, report: LoadReport) -> tuple[Group, ...]:
     from models.variant import Parallelism
     from planner.calibration.grouping import Named, grouped
 
+    stated = {"tp": options.tp, "pp": options.pp, "dp": options.dp, "ep": options.ep}
+    degrees = {name: degree for name, degree in stated.items() if degree is not None}
     named = Named(
         llm=options.llm,
         accelerator=options.accelerator,
         engine=options.engine,
-        parallelism=None if options.tp is None else Parallelism(tp=options.tp),
+        parallelism=Parallelism(**degrees) if degrees else None,
     )
     return grouped(
         report.points, named, template=lambda llm, accelerator: _template(llm, accelerator, options.precision)
