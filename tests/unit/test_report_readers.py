@@ -253,6 +253,7 @@ def test_the_name_of_a_page_may_state_its_time(tmp_path: Path) -> None:
 REFUSED: Final[dict[str, tuple[object, str]]] = {
     "no report": ({"a": 1}, "no report of a known format"),
     "no text of any kind": ("just words", "no report of a known format"),
+    "brackets without end": ("[" * 100_000, "no report of a known format"),
     "another guidellm": ({"metadata": {"version": 1}, "benchmarks": [{}]}, "found 1; allowed: 2"),
     "no benchmark": ({"metadata": {"version": 2}, "benchmarks": []}, "no benchmark"),
     "nothing succeeded": (VLLM | {"completed": 0}, "no request that succeeded"),

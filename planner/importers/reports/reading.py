@@ -127,6 +127,8 @@ def _parsed(text: str) -> Any:  # noqa: ANN401 - what a foreign file holds
         return json.loads(text)
     except ValueError:
         pass
+    except RecursionError:
+        return None
     lines = [line for line in text.splitlines() if line.strip()]
     try:
         return (
@@ -134,7 +136,7 @@ def _parsed(text: str) -> Any:  # noqa: ANN401 - what a foreign file holds
             if lines and lines[0].startswith("{")
             else yaml.safe_load(text)
         )
-    except (ValueError, yaml.YAMLError):
+    except (ValueError, RecursionError, yaml.YAMLError):
         return None
 
 
