@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from planner.collecting import collection_paused
 from planner.optimization.backends.column_generation.blocks import Shape, grown, shape_of
+from planner.optimization.backends.column_generation.branched import fits
+from planner.optimization.backends.column_generation.branched_pricing import BranchedPricer, Branchings
+from planner.optimization.backends.column_generation.classifying import covering_form
 from planner.optimization.backends.column_generation.coverings import CoveringPricer, Coverings, CoveringUse
-from planner.optimization.backends.column_generation.items import CoveringBlock, covering_block
+from planner.optimization.backends.column_generation.items import CoveringBlock
 from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
-from planner.optimization.backends.column_generation.pricing import ProgramPricer
+from planner.optimization.backends.column_generation.pricing import Pricer, ProgramPricer
 from planner.optimization.backends.column_generation.relaxation import Relaxation
 from planner.optimization.backends.column_generation.sparse import Rows, more_rows, rows_of
 from planner.optimization.backends.column_generation.ties import Ties, Usage, more_ties, ties_of
@@ -38,7 +41,7 @@ class Prepared:
         rows: its rows as arrays.
         shape: its blocks and what ties them.
         ties: the tying rows as arrays.
-        forms: each block as a covering problem; None where it is none.
+        forms: each block as a covering problem; None where it is none, or another kernel is the better one.
         coverings: those that are, as arrays.
         grown_from: preparation of the program that this one has grown from; None: it was made anew.
     """
@@ -61,6 +64,17 @@ class Prepared:
         held = self.rows.hold([values[column.key] for column in self.program.columns])
         return not self.program.broken(values) if held is None else held
 
+    @cached_property
+    def branchings(self) -> Branchings:
+        """Blocks for branch and cut as arrays; those of the program that this one has grown from where they are the same."""
+        blocks = [
+            (number, block)
+            for number, (block, form) in enumerate(zip(self.shape.blocks, self.forms, strict=True))
+            if form is None and fits(block)
+        ]
+        before = self.grown_from.branchings if self.grown_from is not None else None
+        return before if before is not None and before.are(blocks) else Branchings(blocks, self.ties.position)
+
     def usage(self, goal: Mapping[Key, int]) -> Usage:
         """What columns cost in a goal, and use."""
         return Usage(self.ties, {key: float(value) for key, value in goal.items()})
@@ -75,12 +89,17 @@ class Prepared:
         ]
         rows = [TyingRow(lower, upper) for lower, upper in sides]
         master = Master(rows, columns, len(self.shape.blocks), penalties)
+        branched = frozenset(self.branchings.numbers.tolist())
         programs = [
             ProgramPricer(number, self.shape.blocks[number], usage)
             for number, form in enumerate(self.forms)
-            if form is None
+            if form is None and number not in branched
         ]
-        return Relaxation(master, CoveringPricer(self.coverings, self.covering_use, usage), programs)
+        others: list[Pricer] = [
+            BranchedPricer(self.branchings, self.branchings.use(self.ties), usage),
+            *programs,
+        ]
+        return Relaxation(master, CoveringPricer(self.coverings, self.covering_use, usage), others)
 
 
 def prepared(program: IntegerProgram, before: Prepared | None = None) -> Prepared:
@@ -98,7 +117,7 @@ def _anew(program: IntegerProgram, before: Prepared | None) -> Prepared:
         shape, forms = _as_before(shape, before)
     ties = ties_of(shape)
     every = tuple(
-        forms[number] if number in forms else covering_block(block)
+        forms[number] if number in forms else covering_form(block)
         for number, block in enumerate(shape.blocks)
     )
     return Prepared(program, rows, shape, ties, every, _coverings(every, ties))
@@ -128,7 +147,7 @@ def _from(program: IntegerProgram, before: Prepared) -> Prepared | None:
     if shape is None:
         return None
     forms = tuple(
-        form if block is old else covering_block(block)
+        form if block is old else covering_form(block)
         for block, old, form in zip(shape.blocks, before.shape.blocks, before.forms, strict=True)
     )
     ties = more_ties(before.ties, shape)

@@ -1,12 +1,14 @@
 """Pricing: the cheapest way to run each block at given prices of the tying rows, with a valid bound.
 
-Blocks that are covering problems go through the compiled kernel at once (``coverings``). Every other block is a small
-integer program of its own that HiGHS answers; its dual bound is valid too, so nothing is dropped silently.
+Blocks with one covering row go through one compiled kernel (``coverings``), blocks of any other rows through another
+(``branched_pricing``). What fits neither is a small integer program of its own that HiGHS answers; its dual bound is
+valid too, so nothing is dropped silently.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from planner.optimization.backends.column_generation.patterns import Batch
 from planner.optimization.backends.column_generation.small import SmallProgram
 from planner.optimization.backends.column_generation.ties import Usage
 
-__all__ = ["Priced", "ProgramPricer"]
+__all__ = ["Priced", "Pricer", "ProgramPricer"]
 
 Floats = NDArray[np.float64]
 
@@ -36,8 +38,16 @@ class Priced:
     batch: Batch | None
 
 
+class Pricer(Protocol):
+    """Answers prices for some blocks."""
+
+    def price(self, prices: Floats, *, gap: float) -> Priced:
+        """Cheap patterns at these prices, and a bound; ``gap`` is how far a block may be from its best."""
+        ...
+
+
 class ProgramPricer:
-    """A block that is no covering problem: a small integer program, kept in HiGHS and asked again and again."""
+    """A block that no kernel fits: a small integer program, kept in HiGHS and asked again and again."""
 
     def __init__(self, number: int, block: Block, usage: Usage) -> None:
         self._number = number

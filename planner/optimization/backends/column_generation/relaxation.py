@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.optimization.backends.column_generation.coverings import CoveringPricer
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
-from planner.optimization.backends.column_generation.pricing import Priced, ProgramPricer
+from planner.optimization.backends.column_generation.pricing import Priced, Pricer
 
 __all__ = ["Relaxation", "Relaxed"]
 
@@ -43,10 +43,10 @@ class Relaxed:
 class Relaxation:
     """Prices blocks and grows a master until value and bound meet."""
 
-    def __init__(self, master: Master, covering: CoveringPricer, programs: Sequence[ProgramPricer]) -> None:
+    def __init__(self, master: Master, covering: CoveringPricer, others: Sequence[Pricer]) -> None:
         self.master = master
         self._covering = covering
-        self._programs = tuple(programs)
+        self._others = tuple(others)
         self.center = np.zeros(len(master.rows))
         self.bound = -np.inf
 
@@ -54,7 +54,7 @@ class Relaxation:
         """The blocks' answers at these prices."""
         return [
             self._covering.price(prices, gap=_PRICING_GAP),
-            *(program.price(prices, gap=_PRICING_GAP) for program in self._programs),
+            *(pricer.price(prices, gap=_PRICING_GAP) for pricer in self._others),
         ]
 
     def value_at(self, prices: Floats, priced: Sequence[Priced]) -> float:

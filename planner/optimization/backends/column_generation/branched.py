@@ -1,0 +1,293 @@
+"""Blocks of any rows as flat arrays, and the compiled loop that prices them: one dense block at a time is spread out.
+
+Rows that others imply are left out: where routing by length has a row for the trigger and one for the surge, one of
+them usually is the stricter one in every bucket.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from planner.optimization.backends.column_generation.blocks import Block
+from planner.optimization.backends.column_generation.branching import (
+    CUTS,
+    KNOWN,
+    Memory,
+    Relaxed,
+    branch_and_cut,
+)
+from planner.optimization.backends.column_generation.settling import OPEN, Exact
+from planner.optimization.program import Column, Row
+from planner.optimization.scaling import GRID
+
+__all__ = [
+    "Flat",
+    "Recalled",
+    "cheapest",
+    "compile_branching",
+    "fits",
+    "flat",
+    "nothing_recalled",
+    "price_blocks",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_SHARES: Final = frozenset({"a", "y", "z", "w"})
+_MOST_CELLS: Final = 60_000
+_LARGEST_SUM: Final = 2**61
+_FEWEST_NODES: Final = 100
+
+
+class Flat(NamedTuple):
+    """All blocks, one after the other.
+
+    Attributes:
+        columns: columns of block s are ``columns[s]:columns[s + 1]``.
+        rows: rows likewise.
+        terms: terms of row i are ``terms[i]:terms[i + 1]``.
+        at: column of a term, counted within its block.
+        value: coefficient of a term.
+        low: lower side by row; -OPEN where there is none.
+        high: upper side by row; OPEN where there is none.
+        least: lower end by column.
+        most: upper end by column.
+        whole: columns that are no shares.
+    """
+
+    columns: Ints
+    rows: Ints
+    terms: Ints
+    at: Ints
+    value: Ints
+    low: Ints
+    high: Ints
+    least: Ints
+    most: Ints
+    whole: Bools
+
+
+class Recalled(NamedTuple):
+    """What blocks remember from one turn to the next, and what the last turn proved.
+
+    Attributes:
+        counts: by block, cuts and known values.
+        cuts: by block, CUTS x columns.
+        sides: lower and upper end of each cut, blocks x CUTS x 2.
+        known: by block, KNOWN x columns.
+        basic: by block, whether each column and each row (cuts at the end) was basic.
+        bounds: by block.
+        nodes: by block.
+    """
+
+    counts: Ints
+    cuts: Floats
+    sides: Floats
+    known: Ints
+    basic: Bools
+    bounds: Floats
+    nodes: Ints
+
+
+def fits(block: Block) -> bool:
+    """Whether a block is small enough for a dense dictionary, and its sums for 64 bits."""
+    if len(block.columns) * (len(block.rows) + CUTS) > _MOST_CELLS:
+        return False
+    widest = max((max(abs(column.lower), abs(column.upper)) for column in block.columns), default=0)
+    return all(
+        widest * sum(map(abs, row.terms.values())) < _LARGEST_SUM
+        and all(side is None or abs(side) < _LARGEST_SUM for side in (row.lower, row.upper))
+        for row in block.rows
+    )
+
+
+def flat(blocks: Sequence[Block]) -> Flat:
+    """Blocks that fit, as arrays."""
+    columns = [column for block in blocks for column in block.columns]
+    needed = [list(_needed(block)) for block in blocks]
+    rows = [row for of_block in needed for row in of_block]
+    at: list[int] = []
+    for block, of_block in zip(blocks, needed, strict=True):
+        position = {column.key: number for number, column in enumerate(block.columns)}
+        for row in of_block:
+            at += [position[key] for key in row.terms]
+    return Flat(
+        columns=_starts([len(block.columns) for block in blocks]),
+        rows=_starts([len(of_block) for of_block in needed]),
+        terms=_starts([len(row.terms) for row in rows]),
+        at=np.array(at, dtype=np.int64),
+        value=np.array([value for row in rows for value in row.terms.values()], dtype=np.int64),
+        low=np.array([-OPEN if row.lower is None else row.lower for row in rows], dtype=np.int64),
+        high=np.array([OPEN if row.upper is None else row.upper for row in rows], dtype=np.int64),
+        least=np.array([column.lower for column in columns], dtype=np.int64),
+        most=np.array([column.upper for column in columns], dtype=np.int64),
+        whole=np.array([_is_whole(column) for column in columns], dtype=np.bool_),
+    )
+
+
+def nothing_recalled(blocks: Flat) -> Recalled:
+    """Memories of blocks that were never priced."""
+    n, count = int(blocks.columns[-1]), len(blocks.columns) - 1
+    return Recalled(
+        counts=np.zeros((count, 2), dtype=np.int64),
+        cuts=np.zeros(n * CUTS),
+        sides=np.zeros((count, CUTS, 2)),
+        known=np.zeros(n * KNOWN, dtype=np.int64),
+        basic=np.zeros(0, dtype=np.bool_) if not count else _all_rows_basic(blocks),
+        bounds=np.zeros(count),
+        nodes=np.zeros(count, dtype=np.int64),
+    )
+
+
+def _all_rows_basic(blocks: Flat) -> Bools:
+    columns, rows = np.diff(blocks.columns), np.diff(blocks.rows) + CUTS
+    lengths = np.stack((columns, rows), axis=1).ravel()
+    return np.repeat(np.tile([False, True], len(columns)), lengths)
+
+
+def _is_whole(column: Column) -> bool:
+    return column.key[0] not in _SHARES
+
+
+def _starts(lengths: Sequence[int]) -> Ints:
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)))
+
+
+def _needed(block: Block) -> Iterator[Row]:
+    """Rows that no other row of the same columns implies; columns of blocks are never negative."""
+    alike: dict[frozenset[object], list[Row]] = defaultdict(list)
+    for row in block.rows:
+        if row.upper is None and row.lower == 0:
+            alike[frozenset(row.terms)].append(row)
+    implied: set[int] = set()
+    for rows in alike.values():
+        for row in rows:
+            others = (other for other in rows if other is not row and id(other) not in implied)
+            if any(_implies(other, row) for other in others):
+                implied.add(id(row))
+    return (row for row in block.rows if id(row) not in implied)
+
+
+def _implies(one: Row, other: Row) -> bool:
+    """Whether ``one >= 0`` implies ``other >= 0`` for columns >= 0: a multiple of it is nowhere larger."""
+    key = next((key for key, value in one.terms.items() if value > 0), None)
+    if key is None or other.terms[key] <= 0:
+        return False
+    mine, its = one.terms[key], other.terms[key]
+    return all(value * its <= other.terms[k] * mine for k, value in one.terms.items())
+
+
+@njit(cache=True, nogil=True)
+def _spread(s: int, blocks: Flat, room: int) -> tuple[Exact, Relaxed]:
+    """One block, dense: exactly, and as the relaxation has it with so much room for cuts."""
+    c0, c1 = blocks.columns[s], blocks.columns[s + 1]
+    r0, r1 = blocks.rows[s], blocks.rows[s + 1]
+    n, m = c1 - c0, r1 - r0
+    whole = blocks.whole[c0:c1]
+    least, most = blocks.least[c0:c1], blocks.most[c0:c1]
+    low, high = blocks.low[r0:r1], blocks.high[r0:r1]
+    grid = np.where(whole, 1.0, float(GRID))
+    exact = np.zeros((m, n), dtype=np.int64)
+    a = np.zeros((m + room, n))
+    lower, upper = np.zeros(n + m + room), np.zeros(n + m + room)
+    sided = np.zeros((m, 2), dtype=np.bool_)
+    lower[:n], upper[:n] = least / grid, most / grid
+    for i in range(m):
+        size = 0.0
+        for t in range(blocks.terms[r0 + i], blocks.terms[r0 + i + 1]):
+            j = blocks.at[t]
+            exact[i, j] = blocks.value[t]
+            a[i, j] = blocks.value[t] * grid[j]
+            size = max(size, abs(a[i, j]))
+        size = size if size > 0.0 else 1.0
+        bottom, top = -1.0, 1.0
+        for t in range(blocks.terms[r0 + i], blocks.terms[r0 + i + 1]):
+            j = blocks.at[t]
+            a[i, j] /= size
+            bottom += a[i, j] * (lower[j] if a[i, j] > 0.0 else upper[j])
+            top += a[i, j] * (upper[j] if a[i, j] > 0.0 else lower[j])
+        sided[i, 0], sided[i, 1] = low[i] > -OPEN, high[i] < OPEN
+        lower[n + i] = low[i] / size if sided[i, 0] else bottom
+        upper[n + i] = high[i] / size if sided[i, 1] else top
+    return Exact(exact, low, high, least, most, whole), Relaxed(a, lower, upper, sided, whole, grid)
+
+
+@njit(cache=True, nogil=True)
+def price_blocks(
+    which: Ints, blocks: Flat, recalled: Recalled, cost: Floats, limits: tuple[float, int]
+) -> None:
+    """Price some blocks; what is found is in ``recalled``.
+
+    Args:
+        which: numbers of blocks.
+        blocks: all blocks.
+        recalled: moved on for those blocks.
+        cost: of one step of every column.
+        limits: relative gap at which a block counts as solved, and nodes times cells of a block at most.
+    """
+    for s in which:
+        c0, c1 = blocks.columns[s], blocks.columns[s + 1]
+        n, m = c1 - c0, blocks.rows[s + 1] - blocks.rows[s]
+        exact, relaxed = _spread(s, blocks, CUTS)
+        cuts = recalled.cuts[c0 * CUTS : c1 * CUTS].reshape((CUTS, n))
+        count = recalled.counts[s, 0]
+        relaxed.a[m : m + count] = cuts[:count]
+        relaxed.lower[n + m :], relaxed.upper[n + m :] = recalled.sides[s, :, 0], recalled.sides[s, :, 1]
+        start = c0 + blocks.rows[s] + s * CUTS
+        memory = Memory(
+            np.array([m + count, recalled.counts[s, 1]]),
+            recalled.known[c0 * KNOWN : c1 * KNOWN].reshape((KNOWN, n)),
+            recalled.basic[start : start + n + m + CUTS],
+        )
+        recalled.bounds[s], recalled.nodes[s] = branch_and_cut(
+            relaxed,
+            exact,
+            memory,
+            cost[c0:c1] * relaxed.grid,
+            (limits[0], max(_FEWEST_NODES, limits[1] // (n * m))),
+        )
+        count = memory.counts[0] - m
+        recalled.counts[s, 0], recalled.counts[s, 1] = count, memory.counts[1]
+        cuts[:count] = relaxed.a[m : m + count]
+        recalled.sides[s, :, 0], recalled.sides[s, :, 1] = relaxed.lower[n + m :], relaxed.upper[n + m :]
+
+
+@njit(cache=True, nogil=True)
+def cheapest(columns: Ints, recalled: Recalled, cost: Floats) -> tuple[Ints, Ints]:
+    """Of every block the cheapest known values (all columns in a row), and which they are (-1: none is known)."""
+    chosen = np.zeros(columns[-1], dtype=np.int64)
+    at = np.full(columns.shape[0] - 1, -1, dtype=np.int64)
+    for s in range(at.shape[0]):
+        c0, c1 = columns[s], columns[s + 1]
+        n = c1 - c0
+        least = np.inf
+        for k in range(recalled.counts[s, 1]):
+            start = c0 * KNOWN + k * n
+            value = 0.0
+            for j in range(n):
+                value += cost[c0 + j] * recalled.known[start + j]
+            if value < least:
+                at[s], least = k, value
+        if at[s] >= 0:
+            start = c0 * KNOWN + at[s] * n
+            chosen[c0:c1] = recalled.known[start : start + n]
+    return chosen, at
+
+
+@cache
+def compile_branching() -> None:
+    """Compile (half a minute, once per machine) or load the kernel, so that no solve pays for it."""
+    one = Column(("n", "one"), 0, 2)
+    blocks = flat([Block([one], [Row(("rate",), {one.key: 2}, lower=1)])])
+    recalled = nothing_recalled(blocks)
+    price_blocks(np.zeros(1, dtype=np.int64), blocks, recalled, np.ones(1), (0.0, 8))
+    cheapest(blocks.columns, recalled, np.ones(1))
