@@ -12,7 +12,7 @@ UI := $(VENV)/.installed-ui
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ui test test-solvers lint format typecheck bench lock wheel clean
+.PHONY: help demo demo-ui test test-solvers lint format typecheck bench fit accuracy lock wheel clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +41,14 @@ format: $(DEV) ## repair what style and format checks can repair
 typecheck: $(DEV) ## check types
 	$(BIN)/mypy
 
-bench: $(DEV) ## measure sizes by phases and print the table
+fit: $(DEV) ## fit the models of data/performance to the measured tables; needs FLEETPLAN_TEST_DATA
+	$(BIN)/python scripts/fit_roofline.py
+	$(BIN)/python scripts/fit_power.py
+
+accuracy: $(DEV) ## measure how far figures of performance and power are off and write docs/accuracy.md; needs FLEETPLAN_TEST_DATA
+	$(BIN)/python scripts/accuracy.py
+
+bench: $(DEV) ## measure families of fleets by size and solver, and write tables and plot into docs/benchmarks.md
 	$(BIN)/python tests/benchmarks/run.py
 
 lock: $(DEV) ## renew requirements-lock.txt from pyproject.toml, without installing

@@ -1,103 +1,90 @@
-"""Time by phase of seeded instances, side by side in one run, so that ratios mean something on any machine."""
+"""Seeded instances, every solver in a process of its own, side by side in one run, so that ratios mean something anywhere."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from models.problem import Problem
-from models.report import Assessment
-from models.solution import Level, Solution
-from planner.optimization import SOLVERS, solve
-from planner.optimization.formulation import formulate
-from planner.optimization.protocol import SolveOptions
-from planner.referee import assess
-from tests.benchmarks.registry import INSTANCES, ONE_SERVICE_SIZES, SIZES, Family, Instance
+from planner.optimization import SOLVERS
+from tests.benchmarks.records import Record, Task, load, parsed, save, time_to
+from tests.benchmarks.registry import ONE_SERVICE_SIZES, Family, Instance
+from tests.benchmarks.solve_one import MELANGE, REPLAN
+from tests.benchmarks.tables import detail_table, draw, replan_table, summary_table
 
-__all__ = [
-    "SOLVED_BY",
-    "Measured",
-    "cold_starts",
-    "instances_table",
-    "main",
-    "measured",
-    "starts_table",
-    "written",
-]
+__all__ = ["cold_starts", "main", "run_all", "tasks", "written"]
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
+PLOT: Final = ROOT / "docs" / "images" / "benchmarks.svg"
+RESULTS: Final = ROOT / ".benchmarks" / "results.jsonl"
 SCENARIO: Final = "data/scenarios/02-contention.yaml"
-SOLVED_BY: Final = ("auto", "pulp", "pulp-cbc", "cp-sat", "column-generation")
+SOLVED_BY: Final = ("auto", "column-generation", "pulp", "pulp-cbc", "cp-sat", "scip", MELANGE)
 OPENING, CLOSING = "<!-- written by make bench: begin -->", "<!-- written by make bench: end -->"
 _COMMAND: Final = "import sys; from planner.cli import main; sys.exit(main())"
-WARM: Final = Instance(Family.AMPLE, 1)
+_OURS: Final = "auto"
+_PATIENCE_S: Final = 240.0
+"""Building, warming up and judging the largest instance may take so long beside the solve."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One solve of one instance; times in s."""
-
-    instance: str
-    candidates: int
-    solver: str
-    formulate_s: float
-    solve_s: float
-    check_s: float
-    solution: Solution
-    assessment: Assessment | None = None
-
-    @property
-    def cost(self) -> Level | None:
-        """The cost level; None without a plan."""
-        return next((level for level in self.solution.proof.levels if level.name == "cost"), None)
-
-
-def measured(
-    instances: Iterable[Instance], solvers: Sequence[str], options: SolveOptions
-) -> Iterator[Measured]:
-    """Every instance with every solver; one small solve before, so that nobody pays for loading."""
-    for solver in solvers:
-        solve(WARM.problem(), solver=solver, options=options)
-    for instance in instances:
-        problem = instance.problem()
-        formulate_s = _formulate_s(problem)
-        for solver in solvers:
-            yield _once(instance, problem, solver, options, formulate_s)
+def tasks(arguments: argparse.Namespace) -> Iterator[Task]:
+    """What is to be measured, instance by instance, so that solvers of one instance run one after the other."""
+    for family in arguments.families:
+        replan = family == REPLAN
+        for size in arguments.sizes:
+            alone = not replan and Instance(Family(family), size).one_service
+            if alone is not (size in ONE_SERVICE_SIZES):
+                continue
+            for solver in arguments.solvers:
+                if (solver == MELANGE and not alone) or (
+                    replan and solver not in (_OURS, "column-generation")
+                ):
+                    continue
+                yield Task(
+                    family, size, solver, arguments.seconds, arguments.gap, arguments.seed, arguments.threads
+                )
 
 
-def _formulate_s(problem: Problem) -> float:
-    start = time.perf_counter()
-    formulate(problem)
-    return time.perf_counter() - start
+def run_all(
+    wanted: Sequence[Task], results: Path, *, solve: Callable[[Task], Record], say: Callable[[str], None]
+) -> list[Record]:
+    """Measure what is not in the results yet and add it there, task by task."""
+    done = {record.task: record for record in load(results)}
+    for number, task in enumerate(wanted, 1):
+        known = task in done
+        if not known:
+            done[task] = solve(task)
+            save(results, done[task])
+        say(f"{number}/{len(wanted)} {_line(done[task])}{' (as before)' if known else ''}")
+    return [done[task] for task in wanted]
 
 
-def _once(
-    instance: Instance, problem: Problem, solver: str, options: SolveOptions, formulate_s: float
-) -> Measured:
-    start = time.perf_counter()
-    solution = solve(problem, solver=solver, options=options).solution
-    solved = time.perf_counter()
-    assessment = assess(problem, solution) if solution.has_plan else None
-    return Measured(
-        instance=instance.name,
-        candidates=len(problem.candidates),
-        solver=solver,
-        formulate_s=formulate_s,
-        solve_s=solved - start,
-        check_s=time.perf_counter() - solved,
-        solution=solution,
-        assessment=assessment,
-    )
+def in_own_process(task: Task) -> Record:
+    """Solve in a new process; one that fails or does not end becomes a record that says so."""
+    command = [sys.executable, str(Path(__file__).with_name("solve_one.py")), json.dumps(asdict(task))]
+    limit = 3 * task.seconds + _PATIENCE_S
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return Record(task, "KILLED", total_s=limit)
+    if done.returncode != 0:
+        return Record(task, "CRASHED", notes=tuple(done.stderr.splitlines()[-1:]))
+    return parsed(done.stdout)
+
+
+def _line(record: Record) -> str:
+    reached = time_to(record, 0.001)
+    to_gap = "not to 0.1 %" if reached is None else f"0.1 % in {reached:.2f} s"
+    return f"{record.task.instance:24} {record.task.solver:18} {record.status:10} {record.total_s:7.2f} s, {to_gap}"
 
 
 def cold_starts(repeats: int = 3) -> dict[str, float]:
@@ -121,32 +108,10 @@ def _process_s(arguments: Sequence[str]) -> float:
     return time.perf_counter() - start
 
 
-def instances_table(rows: Sequence[Measured]) -> str:
-    """A Markdown table; the ratio is against the fastest solver of the same instance in the same run."""
-    lines = [
-        "| instance | candidates | solver | formulate s | solve s | × fastest | check s | status | unserved req/s | cost | gap of cost |",
-        "|---|--:|---|--:|--:|--:|--:|---|--:|--:|--:|",
-    ]
-    for row in rows:
-        fastest = min(other.solve_s for other in rows if other.instance == row.instance)
-        cost, figures = row.cost, row.assessment
-        lines.append(
-            f"| {row.instance} | {row.candidates} | {row.solver} | {row.formulate_s:.3f} | {row.solve_s:.2f}"
-            f" | {row.solve_s / fastest:.1f} | {row.check_s:.3f} | {row.solution.status}"
-            f" | {_shown(figures and figures.unserved_rps)} | {_shown(cost and cost.value)}"
-            f" | {_shown(cost and cost.gap, '.2%')} |"
-        )
-    return "\n".join(lines)
-
-
 def starts_table(starts: dict[str, float]) -> str:
     """A Markdown table of cold starts."""
     lines = ["| new process | wall s |", "|---|--:|"]
     return "\n".join([*lines, *(f"| `{name}` | {seconds:.2f} |" for name, seconds in starts.items())])
-
-
-def _shown(value: float | None, pattern: str = ".2f") -> str:
-    return "–" if value is None else format(value, pattern)
 
 
 def written(page: str, section: str) -> str:
@@ -157,52 +122,62 @@ def written(page: str, section: str) -> str:
     return f"{before}{OPENING}\n{section}\n{CLOSING}{rest.partition(CLOSING)[2]}"
 
 
-def _section(rows: Sequence[Measured], starts: dict[str, float], arguments: argparse.Namespace) -> str:
+def section_of(records: Sequence[Record], starts: dict[str, float]) -> str:
+    """What ``make bench`` writes into the page."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("ortools", "pulp", "highspy"))
-    return "\n\n".join([
+    limits = ", ".join(sorted({f"{record.task.seconds:g} s" for record in records}))
+    parts = [
         f"Measured on {os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python"
-        f" {platform.python_version()}, {versions}. Time limit per solve {arguments.seconds:g} s, gap 0.01 %.",
-        "Run it again with `make bench`, or a part of it with `python tests/benchmarks/run.py --sizes 10 --seconds 5"
-        " --no-write`.",
-        instances_table(rows),
-        starts_table(starts),
-    ])  # fmt: skip
+        f" {platform.python_version()}, {versions}. Time limit per solve: {limits}.",
+        "![Time to a proven gap of 0.1 % by instance and solver](images/benchmarks.svg)",
+        "### Ours beside the best solver on the whole program",
+        summary_table(records, _OURS),
+        "### Every solve",
+        detail_table(records),
+    ]
+    if any(record.again for record in records):
+        parts += ["### Planning again after a drift of 2 %", replan_table(records)]
+    if starts:
+        parts += ["### Cold starts", starts_table(starts)]
+    return "\n\n".join(parts)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Measure, print, and write the section of the page."""
-    parser = argparse.ArgumentParser(description="Measure sizes by phases.")
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    families = [*(str(family) for family in Family), REPLAN]
+    parser = argparse.ArgumentParser(description="Measure families of instances by size and solver.")
+    parser.add_argument("--families", nargs="+", default=families, choices=families)
     parser.add_argument(
         "--sizes",
         type=int,
         nargs="+",
-        default=[20, 100],
-        choices=(*SIZES, *ONE_SERVICE_SIZES),
-        help="numbers of services",
+        default=[20, 100, 1_000, *ONE_SERVICE_SIZES],
+        help="numbers of services; of GPU types for one-service families",
     )
+    parser.add_argument("--solvers", nargs="+", default=list(SOLVED_BY), choices=[*SOLVERS.names(), MELANGE])
+    parser.add_argument("--seconds", type=float, default=20.0, help="time limit per solve")
+    parser.add_argument("--gap", type=float, default=1e-4, help="gap at which solvers stop")
+    parser.add_argument("--seed", type=int, default=0, help="other instances of the same kinds")
+    parser.add_argument("--threads", type=int, default=None)
     parser.add_argument(
-        "--families", nargs="+", default=list(Family), choices=list(Family), help="how scarce"
+        "--results", type=Path, default=RESULTS, help="JSON lines; a run goes on where they end"
     )
-    parser.add_argument("--solvers", nargs="+", default=list(SOLVED_BY), choices=SOLVERS.names())
-    parser.add_argument("--seconds", type=float, default=10.0, help="time limit per solve")
-    parser.add_argument("--no-write", action="store_true", help=f"leave {PAGE.relative_to(ROOT)} as it is")
-    arguments = parser.parse_args(argv)
-    chosen = [i for i in INSTANCES if i.size in arguments.sizes and i.family in arguments.families]
-    rows = []
-    for row in measured(chosen, arguments.solvers, SolveOptions(time_limit_s=arguments.seconds)):
-        rows.append(row)
-        print(f"{row.instance:12} {row.solver:18} {row.solve_s:8.2f} s  {row.solution.status}", flush=True)
-    section = _section(rows, cold_starts(), arguments)
+    parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
+    parser.add_argument("--no-starts", action="store_true", help="leave out cold starts")
+    parser.add_argument("--no-write", action="store_true", help="leave the page and the plot as they are")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, print, and write the section of the page and the plot."""
+    arguments = _arguments(argv)
+    if arguments.fresh:
+        arguments.results.unlink(missing_ok=True)
+    wanted = list(tasks(arguments))
+    records = run_all(
+        wanted, arguments.results, solve=in_own_process, say=lambda line: print(line, flush=True)
+    )
+    section = section_of(records, {} if arguments.no_starts else cold_starts())
     print(f"\n{section}")
     if not arguments.no_write:
-        page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else _TITLE
-        PAGE.write_text(written(page, section), encoding="utf-8")
-
-
-_TITLE: Final = """# Benchmarks
-
-Seeded instances (`tests/benchmarks/registry.py`) of three families. What a service needs is the mean over the pools of
-the fewest GPUs there; *ample* has twice that in all pools together, *tight* 0.7 of it (the fast pools must carry most),
-and *scarce* 0.4, so that demand is an objective. All have whole nodes, a power cap and a quota. Each service has about
-twelve candidates. Times are of one run on one machine: compare them with one another only.
-"""
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), section), encoding="utf-8")
+        draw(records, PLOT)
