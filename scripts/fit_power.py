@@ -27,7 +27,7 @@ def main() -> None:
     """Fit, validate, write."""
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("data/performance/power.yaml")
     runs = power_runs(test_data(), known_catalog())
-    floor, load = fit_draw(runs)
+    floor, load, spread = fit_draw(runs)
     errors: dict[str, list[float]] = defaultdict(list)
     for run, modeled in left_out_draws(runs):
         errors[run.llm].append(abs(modeled / run.power_w - 1))
@@ -35,6 +35,7 @@ def main() -> None:
         "measured_on": "H100",
         "floor": round(floor, _DIGITS),
         "load": round(load, _DIGITS),
+        "spread": round(spread, _DIGITS),
         "idle_share": round(runs[0].idle_w / runs[0].tdp_w, _DIGITS),
         "error": round(statistics.median(statistics.fmean(found) for found in errors.values()), _DIGITS),
     }

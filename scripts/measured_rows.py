@@ -35,6 +35,8 @@ __all__ = [
     "energy_runs",
     "measured_points",
     "observations",
+    "power_runs",
+    "splitwise_draws",
     "test_data",
 ]
 
@@ -66,6 +68,7 @@ _CHECKPOINTS: Final = {
 }
 _PRECISIONS: Final = {"bfloat16": Precision.BF16, "fp8": Precision.FP8, "mxfp4": Precision.FP4}
 _TUNINGS: Final = ("-FP8", "-BF16", "-Instruct", "-Thinking", "-2507")
+_ODD_PROMPT: Final = 8192
 _IMAGES: Final = ("image-chat", "video-chat")
 
 
@@ -137,8 +140,30 @@ def power_runs(folder: Path, catalog: Catalog) -> list[PowerRun]:
         rate = float(row["output_throughput_tokens_per_sec"]) / int(row["num_gpus"])
         used = used_share(llm, h100, _PRECISIONS[row["weight_precision"]], tokens_per_s=rate)
         watts = float(row["avg_power_per_gpu_w"])
-        runs.append(PowerRun(llm.id, used or 0.0, watts, h100.idle_w or 0.0, h100.tdp_w or 0.0))
+        runs.append(
+            PowerRun(llm.id, used or 0.0, int(row["num_gpus"]), watts, h100.idle_w or 0.0, h100.tdp_w or 0.0)
+        )
     return runs
+
+
+def splitwise_draws(folder: Path, accelerator: Accelerator) -> Iterator[tuple[float, int, float]]:
+    """Share of peak FLOP/s in use, accelerators, and mean draw as a share of TDP, of each measured batch on A100.
+
+    Batches of 8,192 input tokens are left out: they state draws of 0.17 of TDP, a quarter of what shorter and
+    longer computations beside them state.
+    """
+    with (folder / "perf" / "splitwise_llama2_70b.csv").open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            if (
+                row["hardware"] != "a100-80gb"
+                or int(row["prompt_size"]) == _ODD_PROMPT
+                or not float(row["average_power"] or 0)
+            ):
+                continue
+            tokens = int(row["batch_size"]) * (int(row["prompt_size"]) + int(row["token_size"]))
+            rate = tokens / (float(row["e2e_time"]) / 1e3) / int(row["tensor_parallel"])
+            used = used_share(_LLAMA_2_70B, accelerator, Precision.BF16, tokens_per_s=rate)
+            yield used or 0.0, int(row["tensor_parallel"]), float(row["average_power"])
 
 
 def _same_weights(name: str) -> str:

@@ -198,7 +198,6 @@ def _brackets(values: list[int], asked: int) -> Iterator[tuple[int, int]]:
     """Pairs of measured lengths around the asked one; the length itself where it was measured."""
     if asked in values:
         yield asked, asked
-        return
     yield from product(
         [value for value in values if value < asked], [value for value in values if value > asked]
     )

@@ -117,6 +117,17 @@ def test_lengths_are_weighed_in_logarithms() -> None:
     assert found.ttft_s[0] == pytest.approx(0.2)
 
 
+def test_a_shape_that_was_left_out_lies_between_its_neighbors() -> None:
+    middle = [
+        a_row(load, 0.1 * 2 * load**0.3, 0.01 * load**0.2 * 1.1, input_tokens=2000, output_tokens=o)
+        for o in (101, 401)
+        for load in (1, 8, 64)
+    ]
+    found = between([*GRID, *middle], input_tokens=2000, output_tokens=200)
+    assert found is not None
+    assert [ladder.rows[0].input_tokens for _, ladder in found.corners] == [2000, 2000]
+
+
 def test_a_missing_corner_is_outside_the_hull() -> None:
     rows = [row for row in GRID if (row.input_tokens, row.output_tokens) != (4000, 401)]
     assert rate_between(rows, a_question(input_tokens=2000, output_tokens=200)) is None

@@ -15,7 +15,7 @@ __all__ = ["PowerRun", "fit_draw", "left_out_draws"]
 
 Floats = NDArray[np.float64]
 
-_START: Final = (0.5, 4.0)
+_START: Final = (0.5, 4.0, 0.1)
 _OUTLIER: Final = 0.1
 _FULL_WEIGHT: Final = 15
 
@@ -27,6 +27,7 @@ class PowerRun:
     Attributes:
         llm: with near-duplicates under one name.
         used: share of peak FLOP/s in use, 0 to 1.
+        gpus: accelerators that ran together.
         power_w: mean draw of one accelerator, W.
         idle_w: of one accelerator without load, W.
         tdp_w: thermal design power of one accelerator, W.
@@ -34,13 +35,14 @@ class PowerRun:
 
     llm: str
     used: float
+    gpus: int
     power_w: float
     idle_w: float
     tdp_w: float
 
 
-def fit_draw(runs: Sequence[PowerRun]) -> tuple[float, float]:
-    """(floor, load) of :class:`~planner.performance.power.model.KnownDraw`: robust least squares on logarithms.
+def fit_draw(runs: Sequence[PowerRun]) -> tuple[float, float, float]:
+    """(floor, load, spread) of :class:`~planner.performance.power.model.KnownDraw`: robust least squares on logarithms.
 
     An LLM counts no more than ``_FULL_WEIGHT`` runs, however often it was measured.
 
@@ -60,7 +62,7 @@ def fit_draw(runs: Sequence[PowerRun]) -> tuple[float, float]:
         return off
 
     found = least_squares(residuals, _START, bounds=(0.0, 20.0), loss="soft_l1", f_scale=_OUTLIER).x
-    return float(found[0]), float(found[1])
+    return float(found[0]), float(found[1]), float(found[2])
 
 
 def left_out_draws(runs: Sequence[PowerRun]) -> Iterator[tuple[PowerRun, float]]:
@@ -73,7 +75,9 @@ def left_out_draws(runs: Sequence[PowerRun]) -> Iterator[tuple[PowerRun, float]]
 
 
 def _modeled(values: Floats, runs: Sequence[PowerRun]) -> Floats:
-    used = np.array([run.used for run in runs])
+    used, gpus = np.array([run.used for run in runs]), np.array([run.gpus for run in runs], dtype=np.float64)
     idle, tdp = np.array([run.idle_w for run in runs]), np.array([run.tdp_w for run in runs])
-    modeled: Floats = idle + (tdp - idle) * -np.expm1(-(values[0] + values[1] * np.sqrt(used)))
+    modeled: Floats = idle + (tdp - idle) * -np.expm1(
+        -(values[0] + values[1] * np.sqrt(used)) / gpus ** values[2]
+    )
     return modeled

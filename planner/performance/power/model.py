@@ -1,12 +1,12 @@
 """Power of one accelerator from the share of its peak FLOP/s that is used.
 
-An idle accelerator draws its idle power; one that runs a loaded replica draws, with u the share of peak
-FLOP/s in use::
+An idle accelerator draws its idle power; one of g that run a loaded replica together draws, with u the share of
+its peak FLOP/s in use::
 
-    draw = idle + (TDP - idle) x (1 - exp(-(floor + load x sqrt(u))))
+    draw = idle + (TDP - idle) x (1 - exp(-(floor + load x sqrt(u)) / g^spread))
 
 which rises from a floor (iterations run at full clock however few sequences they carry) toward the thermal
-design power and never above it. ``floor`` and ``load`` are fitted on runs of the ML.ENERGY leaderboard on H100;
+design power and never above it; the more accelerators, the longer they wait for one another. The three are fitted on runs of the ML.ENERGY leaderboard on H100;
 other accelerators are taken to behave alike between their own idle and thermal design power.
 """
 
@@ -31,7 +31,7 @@ from planner.errors import CatalogError, Finding
 __all__ = ["Draw", "KnownDraw", "expected_draw", "known_draw", "used_share"]
 
 _FLOPS_PER_PARAMETER: Final = 2
-_KEYS: Final = ("floor", "load", "idle_share", "error")
+_KEYS: Final = ("floor", "load", "spread", "idle_share", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class KnownDraw:
     Attributes:
         floor: of a running replica without load, see the formula.
         load: weight of the used share of peak.
+        spread: how much less each draws the more accelerators wait for one another.
         idle_share: idle power over thermal design power of the accelerator that was measured.
         error: mean absolute relative error on LLMs that were left out, median over LLMs.
         measured_on: the accelerator that was measured.
@@ -63,13 +64,15 @@ class KnownDraw:
 
     floor: float
     load: float
+    spread: float
     idle_share: float
     error: float
     measured_on: str
 
-    def power_w(self, tdp_w: float, idle_w: float, used: float) -> float:
-        """Draw of one accelerator, W, when it uses this share of its peak FLOP/s."""
-        return idle_w + (tdp_w - idle_w) * -math.expm1(-(self.floor + self.load * math.sqrt(used)))
+    def power_w(self, tdp_w: float, idle_w: float, used: float, *, gpus: int = 1) -> float:
+        """Draw of one accelerator of ``gpus``, W, when it uses this share of its peak FLOP/s."""
+        busy = (self.floor + self.load * math.sqrt(used)) / gpus**self.spread
+        return idle_w + (tdp_w - idle_w) * -math.expm1(-busy)
 
 
 def used_share(
@@ -115,9 +118,8 @@ def expected_draw(question: RatingQuestion, rating: Rating, known: KnownDraw | N
     source = f"modeled at the rated rate (±{known.error:.0%})"
     if accelerator.id != known.measured_on:
         source += f", scaled from {known.measured_on} by TDP"
-    return Draw(
-        gpus * known.power_w(accelerator.tdp_w, min(idle_w, accelerator.tdp_w), used), gpus * idle_w, source
-    )
+    each_w = known.power_w(accelerator.tdp_w, min(idle_w, accelerator.tdp_w), used, gpus=gpus)
+    return Draw(gpus * each_w, gpus * idle_w, source)
 
 
 @cache
