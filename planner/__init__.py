@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-__all__ = ["__version__", "check", "explain", "load_scenario", "pareto", "plan", "solve"]
+__all__ = ["__version__", "check", "explain", "load_scenario", "pareto", "plan", "solve", "solve_again"]
 
 __version__ = "0.1.0"
 
@@ -20,6 +20,7 @@ _DOOR: Final = {
     "pareto": "planner.door:pareto",
     "plan": "planner.door:plan",
     "solve": "planner.door:solve",
+    "solve_again": "planner.door:solve_again",
 }
 
 

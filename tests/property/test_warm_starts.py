@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
+import planner
 from models.hardware import NodeGrowth, PowerDomain, Quota
 from models.problem import Candidate, Demand, PoolState, Problem
 from models.scenario import Objective, ObjectiveLevel
-from models.solution import Status
 from planner.optimization import solve
 from planner.optimization.backends.column_generation.recollection import Recollection
 from planner.optimization.protocol import SolveOptions, SolveResult
@@ -20,7 +20,7 @@ from tests.builders import a_candidate, a_demand, a_pool, a_problem
 
 GAP = 1e-3
 POOLS = ("east", "west", "north")
-OPTIONS = SolveOptions(gap=GAP, time_limit_s=30.0)
+OPTIONS = SolveOptions(gap=GAP, time_limit_s=10.0)
 
 Change = Callable[[Problem, random.Random], Problem]
 
@@ -160,8 +160,10 @@ def column_generation(problem: Problem, warm: WarmStart | None = None) -> SolveR
 
 def holds_and_agrees(problem: Problem, warm: SolveResult, cold: SolveResult) -> None:
     """Both plans hold; on the first level that differs by more than both gaps explain, the bounds would contradict."""
-    assert warm.solution.status is cold.solution.status
+    # Whether the last tie is proven may be a matter of time, whether there is a plan is not.
+    assert warm.solution.has_plan is cold.solution.has_plan
     if not cold.solution.has_plan:
+        assert warm.solution.status is cold.solution.status
         return
     assert assess(problem, warm.solution).violations == ()
     assert [level.name for level in warm.solution.proof.levels] == [
@@ -174,6 +176,8 @@ def holds_and_agrees(problem: Problem, warm: SolveResult, cold: SolveResult) -> 
         if one.value or other.value:
             assert one.bound <= other.value * (1 + 1e-9)
             assert other.bound <= one.value * (1 + 1e-9)
+            if not problem.allow_unserved:
+                assert max(one.gap or 0.0, other.gap or 0.0) <= GAP
             return
 
 
@@ -209,8 +213,18 @@ def test_any_solver_takes_the_warm_start_of_any_other(solver: str) -> None:
     before = a_fleet(rng, services=3)
     after = a_service_comes(demands_move(before, rng), rng)
     warm = solve(after, solver=solver, options=OPTIONS, warm=column_generation(before).warm)
-    assert warm.solution.status is Status.OPTIMAL
     holds_and_agrees(after, warm, column_generation(after, warm.warm))
+
+
+def test_the_door_hands_warm_starts_on() -> None:
+    rng = random.Random(11)  # noqa: S311 - instances, not secrets
+    before = a_fleet(rng, services=3)
+    after = demands_move(before, rng)
+    first = planner.solve_again(before, solver="column-generation", options=OPTIONS)
+    again = planner.solve_again(after, first.warm, solver="column-generation", options=OPTIONS)
+    holds_and_agrees(after, again, column_generation(after))
+    assert again.warm is not None
+    assert again.warm is not first.warm
 
 
 def test_a_warm_start_can_be_used_twice() -> None:

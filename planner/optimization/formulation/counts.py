@@ -17,10 +17,9 @@ __all__ = ["bounds_rows", "change_rows", "change_terms", "ratio_rows", "safe_sca
 
 def bounds_rows(index: Index) -> Iterator[Row]:
     """Min ≤ Σ n ≤ max  per candidate, per variant over its pools, per service over its candidates."""
-    for candidate in index.problem.candidates:
-        if candidate.min_replicas or candidate.max_replicas is not None:
-            key = ("bounds", candidate.id)
-            yield Row(key, {replicas(candidate): 1}, candidate.min_replicas, candidate.max_replicas)
+    for candidate in index.unusual.bounded:
+        key = ("bounds", candidate.id)
+        yield Row(key, {replicas(candidate): 1}, candidate.min_replicas, candidate.max_replicas)
     for demand in index.problem.demands:
         group = index.problem.candidates_of[demand.service]
         if demand.min_replicas or demand.max_replicas is not None:
@@ -38,9 +37,8 @@ def _variant_row(service: str, bounds: VariantBounds, group: tuple[Candidate, ..
 
 def safe_scale_in_rows(index: Index) -> Iterator[Row]:
     """n[c] ≥ ready[c]  where the saturation analyzer does not permit scale-in."""
-    for candidate in index.problem.candidates:
-        if not candidate.scale_in_permitted and candidate.current:
-            yield Row(("safe_scale_in", candidate.id), {replicas(candidate): 1}, lower=candidate.current)
+    for candidate in index.unusual.held:
+        yield Row(("safe_scale_in", candidate.id), {replicas(candidate): 1}, lower=candidate.current)
 
 
 def ratio_rows(index: Index) -> Iterator[Row]:
@@ -61,7 +59,7 @@ def ratio_rows(index: Index) -> Iterator[Row]:
 def change_rows(index: Index) -> Iterator[Row]:
     """Σ |n[c] − on order[c]| + moves ≤ limit, and  −step_down ≤ n[c] − on order[c] ≤ step_up  per candidate."""
     problem = index.problem
-    for candidate in problem.candidates:
+    for candidate in index.unusual.moving:
         if candidate.on_order:
             # down = max(0, on order - n): everything that counts changes makes it as small as this row allows.
             yield Row(
@@ -101,7 +99,6 @@ def change_terms(index: Index) -> tuple[dict[Key, int], int]:
 
 def start_rows(index: Index) -> Iterator[Row]:
     """starts[c] ≥ n[c] − on order[c]  where a start costs money."""
-    for candidate in index.problem.candidates:
-        if candidate.startup_cost:
-            terms = {starts(candidate): 1, replicas(candidate): -1}
-            yield Row(("start", candidate.id), terms, lower=-candidate.on_order)
+    for candidate in index.unusual.starting:
+        terms = {starts(candidate): 1, replicas(candidate): -1}
+        yield Row(("start", candidate.id), terms, lower=-candidate.on_order)

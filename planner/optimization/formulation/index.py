@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from models.ids import CandidateId, PoolId, ServiceId, VariantId
 from models.problem import PATHS, Candidate, Demand, Incumbent, PoolState, Problem, ServingPath
@@ -85,6 +86,24 @@ def moved(candidate: Candidate) -> Key:
     return ("move", candidate.id)
 
 
+class Unusual(NamedTuple):
+    """Candidates in the order of the problem.
+
+    Attributes:
+        bounded: with replicas at least or at most.
+        held: that may not shrink.
+        moving: of which some are on order, or whose steps are limited.
+        starting: whose starts cost something.
+        unrated: that serve nothing.
+    """
+
+    bounded: list[Candidate]
+    held: list[Candidate]
+    moving: list[Candidate]
+    starting: list[Candidate]
+    unrated: list[Candidate]
+
+
 @dataclass(frozen=True)
 class Index:
     """Groups of candidates that the families ask for again and again."""
@@ -106,6 +125,23 @@ class Index:
         for candidate in self.problem.candidates:
             groups[candidate.pool].append(candidate)
         return {key: tuple(group) for key, group in groups.items()}
+
+    @cached_property
+    def unusual(self) -> Unusual:
+        """Candidates by what few of them have, found in one pass: a fleet has tens of thousands."""
+        found = Unusual([], [], [], [], [])
+        for c in self.problem.candidates:
+            if c.min_replicas or c.max_replicas is not None:
+                found.bounded.append(c)
+            if c.current and not c.scale_in_permitted:
+                found.held.append(c)
+            if c.max_step_up is not None or c.max_step_down is not None or c.current or c.pending:
+                found.moving.append(c)
+            if c.startup_cost:
+                found.starting.append(c)
+            if c.unrated:
+                found.unrated.append(c)
+        return found
 
     @cached_property
     def incumbents_of(self) -> dict[CandidateId, tuple[Incumbent, ...]]:

@@ -129,4 +129,5 @@ def _mixed(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, tuple[Cand
     for demand in index.problem.demands:
         if demand.routing is Routing.MIXED:
             for path, role, group in index.path_roles(demand):
-                yield demand, path, role, tuple(c for c in group if not c.unrated)
+                rated = group if not index.unusual.unrated else tuple(c for c in group if not c.unrated)
+                yield demand, path, role, rated
