@@ -4,7 +4,7 @@
 service are combined one floor up, in sizing.
 """
 
-from planner.performance.front import rate
+from planner.performance.front import rate, rate_many
 from planner.performance.given import rate_given
 from planner.performance.measured import MeasuredTable
 from planner.performance.memory import KvFit, kv_capacity_tokens
@@ -22,6 +22,7 @@ __all__ = [
     "kv_capacity_tokens",
     "rate",
     "rate_given",
+    "rate_many",
     "read_profile",
     "write_profile",
 ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from models.explanation import Fact, Reason
 from models.performance import Rating, RatingQuestion, Unrated
 from models.variant import Role
 from planner.performance.given import rate_given
 from planner.performance.memory import kv_capacity_tokens, way_to_fit
 from planner.performance.power import expected_draw
-from planner.performance.protocol import PerformanceSource
-from planner.performance.queueing.source import rate_stated
+from planner.performance.protocol import ManyAtOnce, PerformanceSource
+from planner.performance.queueing.source import rate_all_stated
 
-__all__ = ["rate"]
+__all__ = ["rate", "rate_many"]
 
 
 def rate(question: RatingQuestion, *sources: PerformanceSource) -> Rating | Unrated:
@@ -26,9 +28,32 @@ def rate(question: RatingQuestion, *sources: PerformanceSource) -> Rating | Unra
         The rating; its ``source`` tells which sources before it could not tell. Without one the reason
         that is final, else that of the first source.
     """
-    answer = rate_given(question) or _context(question) or _memory(question) or rate_stated(question)
-    answer = answer or _first_to_know(question, sources)
-    return _with_draw(question, answer) if isinstance(answer, Rating) and answer.power_w is None else answer
+    return rate_many((question,), sources)[0]
+
+
+def rate_many(
+    questions: Sequence[RatingQuestion], sources: Sequence[PerformanceSource]
+) -> list[Rating | Unrated]:
+    """As :func:`rate` for each question; sources that answer many at once are asked once."""
+    known = [rate_given(question) or _context(question) or _memory(question) for question in questions]
+    _fill(known, questions, rate_all_stated)
+    _fill(known, questions, lambda asked: _first_to_know(asked, sources))
+    return [
+        _with_draw(question, answer) if isinstance(answer, Rating) and answer.power_w is None else answer
+        for question, answer in zip(questions, known, strict=True)
+        if answer is not None
+    ]
+
+
+def _fill(
+    known: list[Rating | Unrated | None],
+    questions: Sequence[RatingQuestion],
+    ask: Callable[[list[RatingQuestion]], Sequence[Rating | Unrated | None]],
+) -> None:
+    """Ask those questions that have no answer yet."""
+    open_ = [i for i, answer in enumerate(known) if answer is None]
+    for i, answer in zip(open_, ask([questions[i] for i in open_]), strict=True):
+        known[i] = answer
 
 
 def _with_draw(question: RatingQuestion, rating: Rating) -> Rating:
@@ -36,17 +61,34 @@ def _with_draw(question: RatingQuestion, rating: Rating) -> Rating:
     return rating if draw is None else rating.but(power_w=draw.power_w, power_source=draw.source)
 
 
-def _first_to_know(question: RatingQuestion, sources: tuple[PerformanceSource, ...]) -> Rating | Unrated:
-    passed: list[tuple[str, Unrated]] = []
+def _first_to_know(
+    questions: Sequence[RatingQuestion], sources: Sequence[PerformanceSource]
+) -> list[Rating | Unrated]:
+    """Each question's answer by the first source that can tell."""
+    found: list[Rating | Unrated | None] = [None] * len(questions)
+    passed: list[list[tuple[str, Unrated]]] = [[] for _ in questions]
     for source in sources:
-        answer = source.rate(question)
-        if isinstance(answer, Rating):
-            return answer.but(source=answer.source + _without(passed)) if passed else answer
-        if not answer.may_be_known_elsewhere:
-            return answer
-        passed.append((source.name, answer))
-    if passed:
-        return passed[0][1]
+        open_ = [i for i, answer in enumerate(found) if answer is None]
+        for i, answer in zip(open_, _asked(source, [questions[i] for i in open_]), strict=True):
+            if isinstance(answer, Rating):
+                found[i] = answer.but(source=answer.source + _without(passed[i])) if passed[i] else answer
+            elif answer.may_be_known_elsewhere:
+                passed[i].append((source.name, answer))
+            else:
+                found[i] = answer
+    return [
+        answer or (passed[i][0][1] if passed[i] else _nobody_knows(questions[i]))
+        for i, answer in enumerate(found)
+    ]
+
+
+def _asked(source: PerformanceSource, questions: Sequence[RatingQuestion]) -> Sequence[Rating | Unrated]:
+    if isinstance(source, ManyAtOnce):
+        return source.rate_many(questions)
+    return [source.rate(question) for question in questions]
+
+
+def _nobody_knows(question: RatingQuestion) -> Unrated:
     facts: dict[str, Fact] = {"llm": question.llm.id, "accelerator": question.accelerator.id}
     return Unrated(reason=Reason.NO_MEASUREMENT, facts=facts)
 

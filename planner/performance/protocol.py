@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from models.performance import MeasuredPoint, PerformanceChoice, Rating, RatingQuestion, Unrated
 from models.queueing_profile import QueueingProfile
 
-__all__ = ["Knowledge", "PerformanceSource", "SourceFactory"]
+__all__ = ["Knowledge", "ManyAtOnce", "PerformanceSource", "SourceFactory"]
 
 
 class PerformanceSource(Protocol):
@@ -27,6 +27,14 @@ class PerformanceSource(Protocol):
 
     def rate(self, question: RatingQuestion) -> Rating | Unrated:
         """The largest rate of this request shape inside the promises and the trigger. Pure."""
+
+
+@runtime_checkable
+class ManyAtOnce(Protocol):
+    """A source that answers many questions faster together than one by one."""
+
+    def rate_many(self, questions: Sequence[RatingQuestion]) -> Sequence[Rating | Unrated]:
+        """Answers in the order of the questions, each as ``rate`` gives it."""
 
 
 @dataclass(frozen=True, slots=True)

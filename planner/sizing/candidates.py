@@ -77,6 +77,7 @@ class Offer:
 
 def offers(service: Service, setting: Setting) -> Iterator[Offer]:
     """Every variant of a service in every pool it may name and every pool it runs in, sorted by name."""
+    setting.ratings.foresee(service)
     pools = {pool.id: pool for pool in setting.scenario.pools}
     for variant in sorted(service.variants, key=lambda variant: variant.id):
         runs_in = setting.running.pools_of(service.id, variant.id)

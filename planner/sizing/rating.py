@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from models.explanation import Fact
 from models.performance import MeasuredPoint, PerformanceChoice, Rating, RatingQuestion, Unrated
@@ -12,8 +12,8 @@ from models.queueing_profile import QueueingProfile
 from models.saturation import SaturationThresholds
 from models.variant import Variant
 from models.workload import Bucket, Routing, Service, Slo
-from planner.performance import chosen_sources
-from planner.performance import rate as rate_from_sources
+from planner.performance import chosen_sources, rate_many
+from planner.performance.protocol import ManyAtOnce, PerformanceSource
 from planner.sizing.mixing import MixRating, bucket_rating, mix, weights
 from planner.sizing.names import Names
 
@@ -34,12 +34,26 @@ def rate_by_profiles(
     Raises:
         ConfigurationError: the choice names a source or a table that is not there.
     """
-    sources = chosen_sources(choice or PerformanceChoice(), profiles, queueing=queueing)
+    return _BySources(chosen_sources(choice or PerformanceChoice(), profiles, queueing=queueing))
 
-    def rate(question: RatingQuestion) -> Rating | Unrated:
-        return rate_from_sources(question, *sources)
 
-    return rate
+@dataclass(frozen=True, slots=True)
+class _BySources:
+    """Given figures, formulas and sources; asked for many questions at once where that is faster."""
+
+    sources: tuple[PerformanceSource, ...]
+
+    def __call__(self, question: RatingQuestion) -> Rating | Unrated:
+        return rate_many((question,), self.sources)[0]
+
+    def many(self, questions: Sequence[RatingQuestion]) -> list[Rating | Unrated]:
+        return rate_many(questions, self.sources)
+
+    def rather_together(self, variant: Variant) -> bool:
+        """Whether questions about a variant go to a model that answers many at once."""
+        if variant.capacity.rated_rps is not None:
+            return False
+        return variant.queueing is not None or any(isinstance(each, ManyAtOnce) for each in self.sources)
 
 
 class Ratings:
@@ -58,6 +72,7 @@ class Ratings:
         self._rate = rate
         self._names = names
         self._own: dict[tuple[str, str], MixRating | Unrated] = {}
+        self._foreseen: dict[tuple[int, int], Rating | Unrated] = {}
         self._guests: dict[tuple[str, str, str], float | None] = {}
 
     def own(self, service: Service, variant: Variant) -> MixRating | Unrated:
@@ -67,6 +82,23 @@ class Ratings:
             by_length = service.routing is Routing.BY_LENGTH
             self._own[key] = self._by_length(service, variant) if by_length else self._mixed(service, variant)
         return self._own[key]
+
+    def foresee(self, service: Service) -> None:
+        """Ask what will be asked about a service's own traffic, together where that is faster."""
+        self._foreseen = {}
+        if not isinstance(self._rate, _BySources):
+            return
+        share = weights(service.buckets)
+        asked = [
+            (variant, bucket)
+            for variant in service.variants
+            if self._rate.rather_together(variant)
+            for bucket in service.buckets
+            if share[bucket.id] > 0 or service.routing is Routing.BY_LENGTH
+        ]
+        questions = [self._question(service, *each, service.thresholds) for each in asked]
+        for (variant, bucket), answer in zip(asked, self._rate.many(questions), strict=True):
+            self._foreseen[id(variant), id(bucket)] = answer
 
     def alone(self, service: Service, variant: Variant, bucket: Bucket) -> Rating | Unrated:
         """What a replica carries of one bucket alone, whatever rate the variant states for the mix."""
@@ -144,18 +176,24 @@ class Ratings:
     def _ask(
         self, service: Service, variant: Variant, bucket: Bucket, thresholds: SaturationThresholds
     ) -> Rating | Unrated:
-        return self._rate(
-            RatingQuestion(
-                llm=self._names.llms[service.llm],
-                accelerator=self._names.accelerators[variant.accelerator],
-                variant=variant,
-                input_tokens=bucket.input_tokens,
-                output_tokens=bucket.output_tokens,
-                cached_share=bucket.cached_share,
-                arrival_cv=service.arrival_cv,
-                slo=service.slo,
-                thresholds=thresholds,
-            )
+        foreseen = self._foreseen.get((id(variant), id(bucket)))
+        if foreseen is not None and thresholds == service.thresholds:
+            return foreseen
+        return self._rate(self._question(service, variant, bucket, thresholds))
+
+    def _question(
+        self, service: Service, variant: Variant, bucket: Bucket, thresholds: SaturationThresholds
+    ) -> RatingQuestion:
+        return RatingQuestion(
+            llm=self._names.llms[service.llm],
+            accelerator=self._names.accelerators[variant.accelerator],
+            variant=variant,
+            input_tokens=bucket.input_tokens,
+            output_tokens=bucket.output_tokens,
+            cached_share=bucket.cached_share,
+            arrival_cv=service.arrival_cv,
+            slo=service.slo,
+            thresholds=thresholds,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from models.explanation import Fact, Reason
@@ -12,18 +13,21 @@ from models.queueing import QueueingParameters
 from models.queueing_profile import QueueingProfile
 from models.variant import Role
 from models.workload import Slo
-from planner.performance.given import kv_capacity
+from planner.performance.given import kv_capacity, surge_factor
 from planner.performance.protocol import Knowledge
 from planner.performance.queueing.cases import MEAN, Answers, Case, columns_of
 from planner.performance.queueing.sizing import Bound, size_cases
 from planner.performance.residence import resident_tokens
 
-__all__ = ["QueueingSource", "case_of", "from_knowledge", "rate_stated"]
+__all__ = ["QueueingSource", "case_of", "from_knowledge", "rate_all_stated", "rate_stated"]
 
 _PERCENT: Final = 100.0
 _UNBOUNDED: Final = math.inf
 _LEAST_RPS: Final = 1e-6
 """Smallest rate that a rating can state."""
+
+_LEAST_WAITING: Final = 1e-3
+"""A threshold of 0 asks for no queue at all, which a mean reaches only at no load."""
 
 _STATED: Final = "variant.queueing"
 _LATENCIES: Final = {Bound.TTFT: "ttft_s", Bound.ITL: "itl_s", Bound.E2E: "e2e_s"}
@@ -92,11 +96,19 @@ class QueueingSource:
 
 def rate_stated(question: RatingQuestion) -> Rating | Unrated | None:
     """The rating by the parameters that the variant states; None where it states none."""
-    return None if question.variant.queueing is None else QueueingSource().rate(question)
+    return rate_all_stated((question,))[0]
 
 
-def case_of(question: RatingQuestion, parameters: QueueingParameters, *, surge: bool = False) -> Case:
-    """The question as a case of the queueing model, inside τ - γ, or inside τ when ``surge``.
+def rate_all_stated(questions: Sequence[RatingQuestion]) -> list[Rating | Unrated | None]:
+    """As :func:`rate_stated`, all in one call of the vectorised model."""
+    stated = [question.variant.queueing for question in questions]
+    asked = [(q, (k, _STATED)) for q, k in zip(questions, stated, strict=True) if k is not None]
+    ratings = iter(_rate_all([question for question, _ in asked], [known for _, known in asked]))
+    return [None if known is None else next(ratings) for known in stated]
+
+
+def case_of(question: RatingQuestion, parameters: QueueingParameters) -> Case:
+    """The question as a case of the queueing model, inside τ - γ.
 
     Requests in service at once fit into the KV cache with their mean length; their mean number stays below
     the KV threshold, the mean number that waits below the queue threshold.
@@ -106,7 +118,7 @@ def case_of(question: RatingQuestion, parameters: QueueingParameters, *, surge: 
     if arguments.batched_tokens is not None:
         parameters = parameters.but(chunk_tokens=arguments.batched_tokens)
     kv_tokens, resident = kv_capacity(question), resident_tokens(question)
-    usage = thresholds.tau_kv - (0.0 if surge else thresholds.gamma_kv)
+    usage = thresholds.tau_kv - thresholds.gamma_kv
     limits = [arguments.max_requests] if arguments.max_requests is not None else []
     limits += [max(1, int(kv_tokens // resident))] if kv_tokens is not None else []
     ttft, itl, e2e = _promises(slo, variant.role, question.output_tokens)
@@ -123,8 +135,7 @@ def case_of(question: RatingQuestion, parameters: QueueingParameters, *, surge: 
         itl_s=itl,
         e2e_s=e2e,
         max_in_service=_UNBOUNDED if kv_tokens is None else usage * kv_tokens / resident,
-        # A threshold of 0 asks for no queue at all, which a mean reaches only at no load.
-        max_waiting=max(1e-3, thresholds.tau_queue - (0.0 if surge else thresholds.gamma_queue)),
+        max_waiting=max(_LEAST_WAITING, thresholds.tau_queue - thresholds.gamma_queue),
         batch=min(limits) if limits else None,
     )
 
@@ -149,37 +160,59 @@ def _promises(slo: Slo, role: Role, output_tokens: int) -> tuple[float, float, f
 def _rate_all(
     questions: Sequence[RatingQuestion], known: Sequence[tuple[QueueingParameters, str]]
 ) -> list[Rating | Unrated]:
+    if not questions:
+        return []
     cases = [
-        case_of(question, parameters, surge=surge)
-        for question, (parameters, _) in zip(questions, known, strict=True)
-        for surge in (False, True)
+        case_of(question, parameters) for question, (parameters, _) in zip(questions, known, strict=True)
     ]
     answers = size_cases(columns_of(cases))
+    surge = _surges(questions, cases, answers)
     return [
-        _rating(question, cases[2 * i], answers, i=2 * i, source=source)
+        _rating(question, cases[i], answers, i=i, origin=(source, surge.get(i, 0.0)))
         for i, (question, (_, source)) in enumerate(zip(questions, known, strict=True))
     ]
 
 
+def _surges(questions: Sequence[RatingQuestion], cases: Sequence[Case], answers: Answers) -> dict[int, float]:
+    """Rates inside τ by position, req/s; where no threshold bounds the rated rate it is the same."""
+    bounded = [
+        i for i, bound in enumerate(answers.bound.tolist()) if bound in (Bound.IN_SERVICE, Bound.WAITING)
+    ]
+    surging = [_surging(cases[i], questions[i]) for i in bounded]
+    return dict(zip(bounded, size_cases(columns_of(surging)).rate_rps.tolist(), strict=True))
+
+
+def _surging(rated: Case, question: RatingQuestion) -> Case:
+    """The case inside τ instead of τ - γ."""
+    thresholds = question.thresholds
+    return replace(
+        rated,
+        max_in_service=rated.max_in_service * surge_factor(question),
+        max_waiting=max(_LEAST_WAITING, thresholds.tau_queue),
+    )
+
+
 def _rating(
-    question: RatingQuestion, case: Case, answers: Answers, *, i: int, source: str
+    question: RatingQuestion, case: Case, answers: Answers, *, i: int, origin: tuple[str, float]
 ) -> Rating | Unrated:
-    bound = int(answers.bound[i])
-    rated = float(answers.rate_rps[i])
+    """``origin``: whose parameters, and the rate inside τ (0: the rated one)."""
+    source, surge = origin
+    bound, rated = int(answers.bound[i]), float(answers.rate_rps[i])
     if case.max_in_service < 1.0:
         return _too_large(question, case)
     if bound < 0 or rated < _LEAST_RPS:
         return _refused(case, answers, i)
-    kv_tokens = kv_capacity(question)
-    stay = float(answers.in_service[i]) / rated
-    limits = "" if kv_tokens is not None else "; KV capacity unknown, no KV limit"
+    resident, thresholds = resident_tokens(question), question.thresholds
+    unlimited = math.isinf(case.max_in_service)
+    usable = thresholds.tau_kv - thresholds.gamma_kv
+    limits = "; KV capacity unknown, no KV limit" if unlimited else ""
     return Rating(
         rated_rps=rated,
-        surge_rps=max(rated, float(answers.rate_rps[i + 1])),
+        surge_rps=max(rated, surge),
         ttft_s=float(answers.ttft_s[i]) if case.role is not Role.DECODE else None,
         itl_s=float(answers.itl_s[i]) if case.role is not Role.PREFILL else None,
-        kv_capacity_tokens=kv_tokens,
-        kv_tokens_per_rps=stay * resident_tokens(question),
+        kv_capacity_tokens=None if unlimited else case.max_in_service * resident / usable,
+        kv_tokens_per_rps=float(answers.in_service[i]) / rated * resident,
         origin=Origin.MODELED,
         source=f"queueing model, {source}; bound by {_bound_name(Bound(bound))}{limits}",
     )
