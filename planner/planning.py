@@ -343,7 +343,9 @@ class _Run:
     deadline_s: float
 
     def seconds_left(self) -> float:
-        """Time that is left for solving; a moment where none is, since every solver wants some."""
+        """Time that is left for solving; a moment where none is, or none is wanted, since every solver wants some."""
+        if self.options.cancelled():
+            return _MOMENT_S
         return max(_MOMENT_S, self.deadline_s - self.watch.clock.monotonic_s())
 
     def answer(self, problem: Problem, solver: str, *, part: float) -> Comparison:
@@ -380,7 +382,7 @@ class _Run:
         slowest_s = self.watch.seconds["check"]
         found: list[Comparison] = []
         for name in names:
-            if now_s + slowest_s > end_s:
+            if now_s + slowest_s > end_s or self.options.cancelled():
                 break
             found.append(judge(judged, name, solve(problem, solver=name, options=self.options).solution))
             start_s, now_s = now_s, clock.monotonic_s()

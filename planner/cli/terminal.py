@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, TextIO
 
+from planner.clock import Clock, SystemClock
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 _WIDE: Final = 10_000
+_LINE_EVERY_S: Final = 5.0
 _SPELLED: Final = "fleetplan-spelled"
 _SPELLINGS: Final = {"→": "->", "×": "x", "–": "-", "≥": ">=", "·": "."}
 _COLOR: ContextVar[bool | None] = ContextVar("color", default=None)
@@ -98,15 +101,20 @@ def complain(text: str) -> None:
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """Progress as one line on a terminal that is gone afterwards; nothing where nobody watches."""
+def shown_progress(*, quiet: bool = False, clock: Clock | None = None) -> Iterator[Progress]:
+    """Progress as one line on a terminal that is gone afterwards; elsewhere a line every few seconds.
+
+    Args:
+        quiet: nothing where no terminal watches, e.g. since a program reads the answer.
+        clock: tells when a line is due.
+    """
     from rich.text import Text
 
     from planner.optimization.protocol import silent
 
     console = err_console()
     if not console.is_terminal:
-        yield silent
+        yield silent if quiet else _Lines(console, clock or SystemClock())
         return
     with console.status("planning") as status:
 
@@ -116,10 +124,27 @@ def shown_progress() -> Iterator[Progress]:
         yield show
 
 
+class _Lines:
+    """A plain line of progress whenever some seconds have passed since the last one."""
+
+    def __init__(self, console: Console, clock: Clock) -> None:
+        self._console = console
+        self._clock = clock
+        self._next_s = clock.monotonic_s() + _LINE_EVERY_S
+
+    def __call__(self, event: ProgressEvent) -> None:
+        """Print the event where a line is due."""
+        now_s = self._clock.monotonic_s()
+        if now_s >= self._next_s:
+            self._next_s = now_s + _LINE_EVERY_S
+            self._console.print(_progress_line(event))
+
+
 def _progress_line(event: ProgressEvent) -> str:
     from planner.wording import number, percent
 
     found = "no plan yet" if event.value is None else f"found {number(event.value)}"
     bound = "" if event.bound is None else f", proven ≥ {number(event.bound)}"
     gap = "" if event.gap is None else f", gap {percent(event.gap)}"
-    return f"{event.solver}: {event.level}, {found}{bound}{gap} ({event.seconds:.0f} s)"
+    patterns = "" if event.columns is None else f", {event.columns} patterns"
+    return f"{event.solver}: {event.level}, {found}{bound}{gap}{patterns} ({event.seconds:.0f} s)"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import typer
 
+from planner.cli.ctrl_c import ending_on_ctrl_c
 from planner.cli.edge import Common, ExitCode
 from planner.cli.terminal import shown_progress
 from planner.errors import ConfigurationError, Finding, InternalError, nearest
@@ -74,11 +75,12 @@ def answered(path: Path, options: Solving) -> Report:
 
     settings = load_settings()
     scenario = scenario_of(path, options)
-    with shown_progress() as progress:
+    quiet = getattr(options, "as_json", False)
+    with shown_progress(quiet=quiet) as progress, ending_on_ctrl_c() as cancelled:
         report = plan_scenario(
             scenario,
             solver=options.solver,
-            options=solve_options(options, settings),
+            options=replace(solve_options(options, settings), cancelled=cancelled),
             progress=progress,
             allow_unserved=options.allow_unserved,
         )

@@ -74,6 +74,8 @@ def _solve(ask: Ask, configure: Callable[[SatParameters, Ask], None]) -> Outcome
     parameters.random_seed = ask.seed
     parameters.max_time_in_seconds = max(ask.seconds, 0.01)
     parameters.relative_gap_limit = ask.gap
+    # Who presses Ctrl-C is heard at the edge, which tells by `cancelled`.
+    parameters.catch_sigint_signal = False
     configure(parameters, ask)
     report = _in_goal_units(ask, scale)
     solver.best_bound_callback = _BoundListener(report)

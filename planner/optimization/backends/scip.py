@@ -109,6 +109,8 @@ def _parameters(ask: Ask) -> mathopt.SolveParameters:
         random_seed=ask.seed,
         threads=ask.threads,
     )
+    # Who presses Ctrl-C is heard at the edge, which tells by `cancelled`.
+    parameters.gscip.bool_params["misc/catchctrlc"] = False
     parameters.gscip.real_params["numerics/feastol"] = _FEASIBILITY
     return parameters
 
