@@ -254,7 +254,7 @@ def _off_grid(x: Floats, whole: Bools, grid: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _tighten(lp: Dictionary, whole: Bools, slack: float) -> None:
-    """Ends of whole columns beyond which the goal would pass the cutoff (reduced costs)."""
+    """Ends of whole columns beyond which the goal would pass the best value (reduced costs); ``slack`` is what is left."""
     n = whole.shape[0]
     for q in range(n):
         j = lp.nonbasis[q]
@@ -440,7 +440,7 @@ def _search(  # noqa: PLR0915 - one loop is one search
             low = min(low, bound)
             continue
         if whole[j]:
-            _tighten(lp, whole, _cutoff(best, gap) - bound)
+            _tighten(lp, whole, best - bound)
         top = _push(tree, top, lp, j, 1.0 if whole[j] else block.grid[j], (bound, below))
     return min(low, best), visited
 
@@ -472,5 +472,5 @@ def branch_and_cut(
     if bound >= _cutoff(best, gap):
         return min(bound, best), 1
     best = _round_vertex(block, exact, memory, lp, cost, best)
-    _tighten(lp, block.whole, _cutoff(best, gap) - bound)
+    _tighten(lp, block.whole, best - bound)
     return _search(block, exact, memory, lp, cost, (bound, best, gap, most))
