@@ -23,6 +23,7 @@ from planner.performance import Knowledge, chosen_sources, rate
 from planner.performance.roofline.fitting import fit_shares, predict
 from planner.performance.roofline.formula import Shares, first_token_s, step_s
 from planner.performance.roofline.known import known_shares
+from planner.performance.roofline.queue import queueing_parameters
 from planner.performance.roofline.source import Roofline, Setting, latencies
 from planner.performance.roofline.work import lacking, setup_of, stacked, work_of
 from planner.planning import known_catalog
@@ -185,7 +186,6 @@ def test_promises_that_the_hardware_cannot_keep_are_final() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason", "fact"),
     [
-        ({"slo": {"ttft_s": 1.0, "at": 95.0}}, Reason.PERCENTILE_NOT_MEASURED, "asked"),
         (
             {"variant": {"parallelism": {"tp": 16}, "pods_per_replica": 2}},
             Reason.NO_MEASUREMENT,
@@ -205,6 +205,51 @@ def test_what_it_cannot_tell_another_source_may(fields: dict[str, Any], reason: 
     assert answer.reason is reason
     assert answer.may_be_known_elsewhere
     assert fact in answer.facts
+
+
+@pytest.mark.parametrize(
+    "slo", [{"ttft_s": 1.5}, {"itl_s": 0.04}, {"ttft_s": 1.5, "itl_s": 0.04, "e2e_s": 8.0}]
+)
+@pytest.mark.parametrize("llm", ["Llama-3.1-8B", "Qwen3-30B-A3B"])
+def test_the_stricter_the_percentile_the_less_a_replica_carries(llm: str, slo: dict[str, float]) -> None:
+    variant = {"parallelism": {"tp": 2}}
+    rates = [
+        rated(a_question(llm, slo=slo | {"at": at}, variant=variant)).rated_rps
+        for at in (50.0, 90.0, 95.0, 99.0)
+    ]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > rates[-1] or "ttft_s" not in slo
+    answer = rated(a_question(llm, slo=slo | {"at": 95.0}, variant=variant), 0.9)
+    assert answer.source.startswith("roofline, all engines, at the 90% quantile; queueing model")
+    assert answer.interval is not None
+    assert answer.interval.low_rps <= answer.rated_rps * (1 + 1e-6)
+
+
+def test_parameters_of_the_queueing_model_agree_with_the_roofline_at_their_load() -> None:
+    work, shares = work_of(setup_of(a_question())), known_shares().common
+    found = queueing_parameters(work, shares, in_flight=40.0, factor=1.0, max_batch=64)
+    iteration = found.alpha_ms + 40 * (found.beta_ms_per_token + found.gamma_ms_per_token * 1100)
+    decode = replace(work, prefilled=0.0)
+    assert iteration / 1e3 == pytest.approx(step_s(decode, shares, 40.0))
+
+
+def test_a_promise_below_what_any_first_token_takes() -> None:
+    answer = unrated(a_question(slo={"ttft_s": 0.01, "at": 95.0}))
+    assert answer.reason is Reason.SLO_NOT_MET
+
+
+def test_cached_prefixes_are_not_computed_and_stay_in_the_cache() -> None:
+    slo = {"ttft_s": 1.0}
+    cold, warm = (rated(a_question(slo=slo, cached_share=share)) for share in (0.0, 0.8))
+    assert warm.rated_rps > cold.rated_rps
+    work = work_of(setup_of(a_question(cached_share=0.8)))
+    assert (work.input_tokens, work.held_tokens) == (pytest.approx(200.0), 1100.0)
+
+
+def test_an_engine_takes_no_more_requests_than_it_was_told_to() -> None:
+    few = rated(a_question(variant={"engine_arguments": {"max_requests": 4}}))
+    assert few.kv_tokens_per_rps is not None
+    assert few.rated_rps * few.kv_tokens_per_rps == pytest.approx(4 * 1100)
 
 
 def test_figures_that_are_missing_are_named() -> None:

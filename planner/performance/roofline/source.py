@@ -1,8 +1,9 @@
 """The roofline as a performance source: the most requests in flight whose modeled latencies keep the promises.
 
 Modeled latencies are taken at the quantile that the scenario asks for (``performance.pessimism``), from the
-residuals of measured rows; the interval is the same answer at the 10th and at the 90th percentile. Promises at
-a percentile are not answered: the fitted rows are means and medians.
+residuals of measured rows; the interval is the same answer at the 10th and at the 90th percentile. The fitted
+rows are means and medians, so promises at a percentile are answered by the queueing model with the roofline's
+iteration times.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from planner.performance.protocol import Knowledge
 from planner.performance.residence import residence_s, resident_tokens
 from planner.performance.roofline.formula import Shares, first_token_s, prefill_s, step_s
 from planner.performance.roofline.known import KnownShares, known_shares
+from planner.performance.roofline.queue import queueing_parameters, rate_queued
 from planner.performance.roofline.work import Work, lacking, setup_of, work_of
 
 __all__ = ["Latencies", "Roofline", "Setting", "latencies"]
 
 _PROBABILITY: Final = 0.8
-_BISECTIONS: Final = 40
+_BISECTIONS: Final = 24
 _BUSIEST_PREFILL: Final = 0.9
 """Share of time that a prefill replica may compute; above it the wait is a matter of luck."""
 
@@ -92,42 +94,67 @@ class Roofline:
         refusal = _cannot(question)
         if refusal is not None:
             return refusal
-        setup = setup_of(question)
-        shares = self._known.of(question.variant.engine)
-        setting = Setting(work_of(setup), shares, setup.role, self._known.residuals.factors(self._pessimism))
-        kv_tokens = kv_capacity(question)
-        limits = _limits(question, kv_tokens, self._known.in_flight_most)
+        limits = _limits(question, kv_capacity(question), self._known.in_flight_most)
         if limits[0] < 1:
-            return _too_little_kv(question, kv_tokens)
-        rated, best = _most(setting, question, limits[0]), latencies(setting, 1.0)
-        if rated is None:
-            return Unrated(reason=Reason.SLO_NOT_MET, facts=_best_facts(question, best))
-        in_flight, found = rated
-        surge = _most(setting, question, limits[1]) or rated
-        return Rating(
-            rated_rps=found.rps,
-            surge_rps=max(found.rps, surge[1].rps),
-            ttft_s=None if setup.role is Role.DECODE else found.ttft_s,
-            itl_s=None if setup.role is Role.PREFILL else found.itl_s,
-            kv_capacity_tokens=kv_tokens,
-            kv_tokens_per_rps=in_flight / found.rps * resident_tokens(question),
-            origin=Origin.MODELED,
-            source=f"roofline, {self._engine(question)}, at the {self._pessimism:.0%} quantile",
-            interval=self._interval(setting, question, limits[0]),
+            return _too_little_kv(question, kv_capacity(question))
+        answer = self._at(question, limits, self._pessimism)
+        if isinstance(answer, Unrated):
+            return answer
+        return answer.but(
+            source=f"roofline, {self._engine(question)}, at the {self._pessimism:.0%} quantile; {answer.source}".rstrip(
+                "; "
+            ),
+            interval=self._interval(question, limits),
         )
+
+    def _at(self, question: RatingQuestion, limits: tuple[float, float], level: float) -> Rating | Unrated:
+        """The answer with latencies at this quantile of their residuals."""
+        factors = self._known.residuals.factors(level)
+        setup = setup_of(question)
+        setting = Setting(work_of(setup), self._known.of(question.variant.engine), setup.role, factors)
+        rated = _most(setting, question, limits[0])
+        if rated is None:
+            return Unrated(reason=Reason.SLO_NOT_MET, facts=_best_facts(question, latencies(setting, 1.0)))
+        if _at_percentile(question):
+            shares = setting.shares
+            parameters = queueing_parameters(
+                setting.work, shares, in_flight=rated[0], factor=factors[0], max_batch=max(1, int(limits[0]))
+            )
+            return rate_queued(question, parameters, first_base_s=shares.first_base_s * factors[1])
+        return _rating(question, rated, _most(setting, question, limits[1]) or rated)
 
     def _engine(self, question: RatingQuestion) -> str:
         engine = question.variant.engine
         return engine if engine in {name.partition("@")[0] for name in self._known.engines} else "all engines"
 
-    def _interval(self, setting: Setting, question: RatingQuestion, limit: float) -> Interval:
+    def _interval(self, question: RatingQuestion, limits: tuple[float, float]) -> Interval:
         """The rate if latencies are at their 90th and at their 10th percentile."""
-        rates = []
-        for level in ((1 + _PROBABILITY) / 2, (1 - _PROBABILITY) / 2):
-            factors = self._known.residuals.factors(level)
-            found = _most(Setting(setting.work, setting.shares, setting.role, factors), question, limit)
-            rates.append(0.0 if found is None else found[1].rps)
+        levels = ((1 + _PROBABILITY) / 2, (1 - _PROBABILITY) / 2)
+        answers = [self._at(question, limits, level) for level in levels]
+        rates = [answer.rated_rps if isinstance(answer, Rating) else 0.0 for answer in answers]
         return Interval(low_rps=min(rates), high_rps=max(rates), probability=_PROBABILITY)
+
+
+def _rating(
+    question: RatingQuestion, rated: tuple[float, Latencies], surge: tuple[float, Latencies]
+) -> Rating:
+    """The rating at a load inside the trigger and one inside tau; its source and interval are told by the caller."""
+    (in_flight, found), role = rated, question.variant.role
+    return Rating(
+        rated_rps=found.rps,
+        surge_rps=max(found.rps, surge[1].rps),
+        ttft_s=None if role is Role.DECODE else found.ttft_s,
+        itl_s=None if role is Role.PREFILL else found.itl_s,
+        kv_capacity_tokens=kv_capacity(question),
+        kv_tokens_per_rps=in_flight / found.rps * resident_tokens(question),
+        origin=Origin.MODELED,
+        source="",
+    )
+
+
+def _at_percentile(question: RatingQuestion) -> bool:
+    slo = question.slo
+    return slo.at != "mean" and (slo.ttft_s, slo.itl_s, slo.e2e_s) != (None, None, None)
 
 
 def _prefill(setting: Setting, in_flight: float) -> Latencies:
@@ -173,10 +200,6 @@ def _promises(question: RatingQuestion, found: Latencies) -> Iterator[tuple[str,
 def _cannot(question: RatingQuestion) -> Unrated | None:
     """What keeps the formula from answering; another source may know."""
     slo, variant = question.slo, question.variant
-    promised = (slo.ttft_s, slo.itl_s, slo.e2e_s) != (None, None, None)
-    if promised and slo.at != "mean":
-        facts: dict[str, Fact] = {"asked": slo.at, "measured": "mean"}
-        return Unrated(reason=Reason.PERCENTILE_NOT_MEASURED, facts=facts)
     missing = list(lacking(setup_of(question)))
     if variant.pods_per_replica > 1:
         missing.append("a link between pods")
@@ -189,6 +212,7 @@ def _cannot(question: RatingQuestion) -> Unrated | None:
 
 def _limits(question: RatingQuestion, kv_tokens: float | None, most: float) -> tuple[float, float]:
     """Requests in flight inside the trigger and inside tau, by KV cache; never more than any measured row had."""
+    most = min(most, question.variant.engine_arguments.max_requests or most)
     if kv_tokens is None:
         return most, most
     thresholds, tokens = question.thresholds, resident_tokens(question)

@@ -41,6 +41,7 @@ class Setup:
         role: phases that the replica serves.
         input_tokens: per request; 0: the source does not say, and its latencies hold no prefill.
         output_tokens: per request.
+        cached_share: of the input that is found in the prefix cache and not computed.
     """
 
     llm: Llm
@@ -51,6 +52,7 @@ class Setup:
     role: Role
     input_tokens: float
     output_tokens: float
+    cached_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class Work(Generic[Number]):
         attention_s: to compute the attention of a whole prompt.
         hops: all-reduces of one iteration; 0 on one accelerator.
         link_s: to exchange the hidden states of one token.
-        input_tokens: per request.
+        input_tokens: computed per request.
+        held_tokens: KV tokens that a request holds on average.
         output_tokens: per request.
         prefilled: input tokens that are computed per generated token, in the same iterations.
         ranks: replicas inside the replica that share no KV cache (data parallel).
@@ -88,6 +91,7 @@ class Work(Generic[Number]):
     hops: Number
     link_s: Number
     input_tokens: Number
+    held_tokens: Number
     output_tokens: Number
     prefilled: Number
     ranks: Number
@@ -106,6 +110,7 @@ def setup_of(question: RatingQuestion) -> Setup:
         role=variant.role,
         input_tokens=question.input_tokens,
         output_tokens=question.output_tokens,
+        cached_share=question.cached_share,
     )
 
 
@@ -146,6 +151,7 @@ def work_of(setup: Setup) -> Work[float]:
     computed = max(0.0, (llm.active_parameters or llm.parameters) - table)
     flops_s = _FLOPS_PER_PARAMETER * computed / group / peak
     stored = bytes_of(setup.weights)
+    computed_input = setup.input_tokens * (1.0 - setup.cached_share)
     return Work(
         layers=float(llm.layers),
         expert_layers=float(llm.layers if llm.moe else 0),
@@ -158,9 +164,10 @@ def work_of(setup: Setup) -> Work[float]:
         attention_s=_attention_flops(setup) / group / _peak_flops(setup.accelerator, Precision.BF16),
         hops=float(_ALL_REDUCES_PER_LAYER * llm.layers if group > 1 else 0),
         link_s=_link_s(setup),
-        input_tokens=float(setup.input_tokens),
+        input_tokens=computed_input,
+        held_tokens=_held_tokens(setup),
         output_tokens=float(setup.output_tokens),
-        prefilled=setup.input_tokens / setup.output_tokens if setup.role is Role.BOTH else 0.0,
+        prefilled=computed_input / setup.output_tokens if setup.role is Role.BOTH else 0.0,
         ranks=float(parallelism.dp),
         stages=float(parallelism.pp),
     )
@@ -194,10 +201,15 @@ def _routed_parameters(llm: Llm) -> float:
     return min(float(llm.moe.routed_parameters or counted), float(llm.parameters))
 
 
+def _held_tokens(setup: Setup) -> float:
+    """The input and, on average over the life of a request, half of the output."""
+    return setup.input_tokens + setup.output_tokens / 2
+
+
 def _kv_bytes(setup: Setup) -> float:
     """KV cache that one sequence of mean length has on one accelerator, bytes."""
     llm = setup.llm
-    length = setup.input_tokens + setup.output_tokens / 2
+    length = _held_tokens(setup)
     window = min(length, llm.sliding_window_tokens or length)
     full = llm.layers - llm.sliding_layers - llm.stateless_layers
     held = full * length + llm.sliding_layers * window
@@ -212,7 +224,7 @@ def _attention_flops(setup: Setup) -> float:
     window = min(length, llm.sliding_window_tokens or length)
     full = llm.layers - llm.sliding_layers - llm.stateless_layers
     pairs = full * length * length / 2 + llm.sliding_layers * window * (length - window / 2)
-    return 2 * _FLOPS_PER_PARAMETER * pairs * (llm.hidden_size or 0)
+    return 2 * _FLOPS_PER_PARAMETER * pairs * (1.0 - setup.cached_share) * (llm.hidden_size or 0)
 
 
 def _link_s(setup: Setup) -> float:
