@@ -1,32 +1,41 @@
 """What stays unserved, shared out fairly: by priority class, max-min on shares inside a class.
 
-Max-min in rounds. Each round makes the largest unserved share of the class small, then as few
-services as possible stay at it; those are set aside and the next round looks at the rest. What is
-left after the last round is decided by the sum of the unserved load. Classes of many services have one
-round (``fairness_of_many``).
+Max-min in rounds. Each round makes the largest unserved share of the class small; then as few services as
+can be stay near it, those are set aside, and the next round looks at the rest. What is left after the last
+round is decided by the sum of the unserved load.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import gcd
 from typing import Final
 
 from models.ids import ServiceId
 from models.problem import Demand
 from models.workload import ServiceKind
-from planner.optimization.fairness_of_many import Shares, coarsest, share_many, whole_of
+from planner.optimization.backends.engine import Termination
 from planner.optimization.formulation.goals import unserved_load_goal, unserved_share
 from planner.optimization.formulation.index import Index
-from planner.optimization.levels import Descent
+from planner.optimization.least_cap import CapSearch, Shares, worst
+from planner.optimization.levels import Descent, Proved
 from planner.optimization.program import Column, Goal, Key, Row
+from planner.optimization.scaling import GRID
 
 __all__ = ["minimize_unserved"]
 
 _ROUNDS: Final = 12
 
+_NEAR: Final = 100
+"""Services within 1/100 of a demand of the worst are as badly off: a finer order would be one of roundings."""
+
+_SHARES: Final = 0.7
+"""Share of a class's time for its shares; its load has what is left."""
+
 _MANY: Final = 40
-"""Services of a class from which one round is all: marks of who stays are binaries that no bound helps with."""
+"""Services of a class from which one round is all: who stays is a choice that no bound helps with."""
 
 
 def minimize_unserved(descent: Descent, index: Index) -> None:
@@ -38,13 +47,8 @@ def minimize_unserved(descent: Descent, index: Index) -> None:
     for position, (label, demands) in enumerate(classes):
         # Later classes and the cost wait: what one class does not use is there for the next.
         share = 1 / (len(classes) - position + 1)
-        if len(demands) > _MANY:
-            share_many(descent, index, label, demands, share)
-            continue
-        worst = _worst_level(descent, index, label, demands, share)
         load = unserved_load_goal(index, demands, f"unserved-load/{label}")
-        if worst == 0:
-            _hold_all(descent, index, demands)
+        if _Class(descent, coarsest(index, demands), label, load).share_out(share) == 0:
             load = Goal(load.name, {}, unit_name="req/s")
         descent.minimize(load, share=share)
 
@@ -59,89 +63,101 @@ def _classes(index: Index) -> Iterator[tuple[str, tuple[Demand, ...]]]:
         yield f"priority{-negative}{'/batch' if batch else ''}", tuple(demands)
 
 
-def _worst_level(
-    descent: Descent, index: Index, label: str, demands: tuple[Demand, ...], share: float
-) -> int | None:
-    """All rounds of one class; the largest share of the first round, or None when there is no plan."""
-    shares = coarsest(index, demands)
-    name = f"unserved-share/{label}"
-    if len(demands) == 1:
-        only = next(iter(shares.values()))
-        goal = Goal(name, only, unit=1 / whole_of(shares), unit_name="share")
-        return descent.minimize(goal, share=share, exactly=True)
-    aside: dict[ServiceId, list[Key]] = defaultdict(list)
-    first: int | None = None
-    count_aside = 0
-    for turn in range(_ROUNDS):
-        worst = _largest(descent, f"{name}/round{turn}", name, shares, aside, first=turn == 0)
-        if worst is None:
-            return first
-        first = worst if first is None else first
-        if worst == 0 or descent.seconds_left <= 0:
-            break
-        staying = _set_aside(descent, f"{name}/round{turn}", worst, shares, aside)
-        if not staying:
-            return first  # without a proof of the largest share nobody has to stay at it
-        count_aside += staying
-        if count_aside >= len(demands):
-            break
-    return first
+def coarsest(index: Index, demands: tuple[Demand, ...]) -> Shares:
+    """Small numbers are solved faster: without routing by length a step is one of the grid."""
+    shares = {demand.service: unserved_share(demand, index) for demand in demands}
+    step = gcd(*(weight for terms in shares.values() for weight in terms.values()))
+    return {service: {key: w // step for key, w in terms.items()} for service, terms in shares.items()}
 
 
-def _largest(
-    descent: Descent,
-    key: str,
-    name: str,
-    shares: Shares,
-    aside: Mapping[ServiceId, list[Key]],
-    *,
-    first: bool,
-) -> int | None:
-    """Make the largest share small among the services that are not set aside."""
-    largest: Key = ("t", key)
-    whole = whole_of(shares)
-    rows = tuple(
-        Row(
-            ("unserved", key, service),
-            dict(terms) | {largest: -1} | dict.fromkeys(aside[service], -whole),
-            upper=0,
+@dataclass
+class _Class:
+    """One priority class while it is shared out: ``caps`` of the services that are set aside."""
+
+    descent: Descent
+    shares: Shares
+    label: str
+    load: Goal
+    caps: dict[ServiceId, int] = field(default_factory=dict)
+
+    @property
+    def _whole(self) -> int:
+        return GRID * max(sum(terms.values()) for terms in self.shares.values())
+
+    def share_out(self, share: float) -> int | None:
+        """All rounds; the largest share of the first one, or None when there is no plan."""
+        descent = self.descent
+        if descent.stopped is not None and not descent.values:
+            return None
+        end_s = descent.clock.monotonic_s() + _SHARES * share * descent.seconds_left
+        first: int | None = None
+        for turn in range(_ROUNDS):
+            active = {service: terms for service, terms in self.shares.items() if service not in self.caps}
+            found = self._round(active, end_s)
+            if found is None:
+                return first
+            if first is None:
+                first = found.value
+                self._record(found)
+            last = turn == _ROUNDS - 1 or len(self.shares) > _MANY
+            staying = active if last or found.value == 0 else self._staying(active, found.value, end_s)
+            self.caps |= dict.fromkeys(staying, found.value)
+            if len(staying) == len(active):
+                break
+        descent.extend(rows=self._held())
+        return first
+
+    def _round(self, active: Shares, end_s: float) -> CapSearch | None:
+        descent = self.descent
+        search = CapSearch(descent, active, self._held(), self._whole, end_s, values=descent.values or None)
+        nothing = search.run()
+        if nothing is not None or search.values is None:
+            if nothing is not None and nothing.termination is Termination.INFEASIBLE and not self.caps:
+                descent.stopped = nothing.termination
+            descent.unreached = descent.unreached or not self.caps
+            return None
+        descent.values = descent.hint = self._own(search.values)
+        return search
+
+    def _record(self, found: CapSearch) -> None:
+        shares = self.shares
+        goal = Goal(f"unserved-share/{self.label}", {}, unit=1 / self._whole, unit_name="share")
+        self.descent.levels.append(Proved(goal, found.bound, found.proven(), lambda v: worst(shares, v)))
+
+    def _held(self) -> tuple[Row, ...]:
+        return tuple(
+            Row(("unserved", service), self.shares[service], upper=cap) for service, cap in self.caps.items()
         )
-        for service, terms in shares.items()
-    )
-    descent.extend((Column(largest, 0, whole),), rows)
-    descent.hint = {}
-    return descent.minimize(
-        Goal(name, {largest: 1}, unit=1 / whole, unit_name="share"), record=first, exactly=True
-    )
 
+    def _own(self, values: Mapping[Key, int]) -> dict[Key, int]:
+        return {column.key: values[column.key] for column in self.descent.program.columns}
 
-def _set_aside(
-    descent: Descent,
-    key: str,
-    worst: int,
-    shares: Shares,
-    aside: Mapping[ServiceId, list[Key]],
-) -> int | None:
-    """As few services as possible stay at the largest share; their number, or None without a plan."""
-    marks: dict[ServiceId, Key] = {service: ("stays", key, service) for service in shares}
-    rows = tuple(
-        Row(
-            ("unserved", key, service, "below"),
-            dict(terms) | dict.fromkeys([*aside[service], marks[service]], -whole_of(shares)),
-            upper=worst - 1,
+    def _staying(self, active: Shares, cap: int, end_s: float) -> Shares:
+        """As few services as can be found that stay near the cap; everybody when no better is found."""
+        below = cap - max(1, self._whole // _NEAR)
+        left = end_s - self.descent.clock.monotonic_s()
+        if below < 0 or left <= 0 or len(active) == 1:
+            return active
+        marks: dict[ServiceId, Key] = {service: ("stays", service) for service in active}
+        rows = tuple(
+            Row(("bounds", "stays", service), dict(terms) | {marks[service]: below - cap}, upper=below)
+            for service, terms in active.items()
         )
-        for service, terms in shares.items()
-    )
-    descent.extend(tuple(Column(mark, 0, 1) for mark in marks.values()), rows)
-    descent.hint = {}
-    staying = descent.minimize(Goal(key, dict.fromkeys(marks.values(), 1)), record=False, exactly=True)
-    for service, mark in marks.items():
-        aside[service].append(mark)
-    return staying
-
-
-def _hold_all(descent: Descent, index: Index, demands: tuple[Demand, ...]) -> None:
-    """Everything is served: say so once, and the shares are no decision any more."""
-    for demand in demands:
-        terms = unserved_share(demand, index)
-        descent.extend(rows=(Row(("unserved", demand.service), terms, upper=0),))
+        capped = tuple(
+            Row(("unserved", service, "cap"), terms, upper=cap) for service, terms in active.items()
+        )
+        columns = tuple(Column(mark, 0, 1) for mark in marks.values())
+        staying = Goal("staying", dict.fromkeys(marks.values(), 1))
+        held = (*self._held(), *capped, *rows)
+        outcome = self.descent.probe(staying, held, left / 4, columns)
+        if outcome.values is None:
+            return active
+        few = staying.activity(outcome.values)
+        if 0 < few < len(active):
+            # Which ones is open where several ways are as good: those whose load is least.
+            held = (*held, Row(("staying",), staying.terms, upper=few))
+            second = self.descent.probe(self.load, held, left / 4, columns)
+            outcome = outcome if second.values is None else second
+        values = outcome.values or {}
+        self.descent.values = self.descent.hint = self._own(values)
+        return {service: terms for service, terms in active.items() if values[marks[service]]}

@@ -8,7 +8,7 @@ from math import ceil, floor
 
 from models.solution import Level
 from planner.clock import Clock
-from planner.optimization.backends.engine import Ask, Engine, Outcome, Termination
+from planner.optimization.backends.engine import Ask, Engine, Excluding, Outcome, Report, Termination
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Goal, IntegerProgram, Key, Row
 from planner.optimization.protocol import Progress, ProgressEvent, SolveOptions
@@ -139,23 +139,20 @@ class Descent:
         else:
             self.values = self.hint = outcome.values
 
-    def probe(self, goal: Goal, rows: tuple[Row, ...], share: float) -> Outcome:
-        """Ask once with more rows; nothing is held, recorded or kept."""
-        return self._minimize(self.program.plus(rows=rows), goal, self.seconds_left * share)
+    def probe(
+        self, goal: Goal, rows: tuple[Row, ...], seconds: float, columns: tuple[Column, ...] = ()
+    ) -> Outcome:
+        """Ask once with more rows and columns, for so many seconds; nothing is held, recorded or kept."""
+        return self._minimize(self.program.plus(columns, rows), goal, min(seconds, self.seconds_left))
 
-    def accept(self, proved: Proved, values: Mapping[Key, int], rows: tuple[Row, ...]) -> None:
-        """Take over a plan that a probe found, with the rows that hold its level."""
-        self.values = self.hint = values
-        self.levels.append(proved)
-        self.extend(rows=rows)
-
-    def hold_level(self, goal: Goal, outcome: Outcome) -> None:
-        """Record and hold a level that a probe solved."""
-        value = goal.activity(self.values)
-        bound = _integer_bound(outcome.bound)
-        proven = outcome.termination is Termination.OPTIMAL or _within(value, bound, self.options.gap)
-        self.levels.append(Proved(goal, bound, proven))
-        self._hold(goal, value, bound)
+    def excludes(self, rows: tuple[Row, ...], seconds: float) -> bool:
+        """Whether it is proven at little cost that no plan keeps these rows too."""
+        if not isinstance(self.engine, Excluding) or seconds <= 0:
+            return False
+        goal = Goal("excess", {})
+        return self.engine.excludes(
+            self._asked(self.program.plus(rows=rows), goal, seconds, _Told(self, goal))
+        )
 
     def _ask(self, goal: Goal, share: float, *, tie_break: bool = False) -> Outcome:
         if self.values and not goal.terms:
@@ -169,22 +166,23 @@ class Descent:
         if seconds <= 0:
             return Outcome(Termination.TIMED_OUT)
         told = _Told(self, goal)
-        outcome = self.engine.minimize(
-            Ask(
-                program=program,
-                goal=goal,
-                seconds=seconds,
-                gap=self.options.gap,
-                threads=self.options.threads,
-                seed=self.options.seed,
-                hint=self.hint or None,
-                report=told,
-                cancelled=self.options.cancelled,
-                memory=self.memory,
-            )
-        )
+        outcome = self.engine.minimize(self._asked(program, goal, seconds, told))
         told(None if outcome.values is None else goal.activity(outcome.values), outcome.bound)
         return outcome
+
+    def _asked(self, program: IntegerProgram, goal: Goal, seconds: float, told: Report) -> Ask:
+        return Ask(
+            program=program,
+            goal=goal,
+            seconds=seconds,
+            gap=self.options.gap,
+            threads=self.options.threads,
+            seed=self.options.seed,
+            hint=self.hint or None,
+            report=told,
+            cancelled=self.options.cancelled,
+            memory=self.memory,
+        )
 
     def _hold(self, goal: Goal, value: int, bound: float | None) -> None:
         """Keep the goal at its value, or as far above its bound as the tolerance allows, whichever is more."""

@@ -64,7 +64,7 @@ def column_generation() -> Solver:
 def _for_fleets(clock: Clock | None = None) -> Relay:
     from planner.optimization.backends.race import Relay
 
-    return Relay([_column_generation, _highs, _cp_sat], clock=clock)
+    return Relay([_column_generation, _scip, _cp_sat], clock=clock)
 
 
 def _column_generation() -> Engine:
@@ -93,9 +93,13 @@ def pulp_cbc() -> Solver:
 
 def scip() -> Solver:
     """SCIP on the whole program: a second opinion beside PuLP's."""
+    return WholeProgram(_scip(), name="scip")
+
+
+def _scip() -> Engine:
     from planner.optimization.backends.scip import Scip
 
-    return WholeProgram(Scip(), name="scip")
+    return Scip()
 
 
 def greedy() -> Solver:

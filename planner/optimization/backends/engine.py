@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Goal, IntegerProgram, Key
 from planner.optimization.protocol import Cancelled, never
 
-__all__ = ["Ask", "Engine", "Outcome", "Report", "Termination", "better_of", "unheard"]
+__all__ = ["Ask", "Engine", "Excluding", "Outcome", "Report", "Termination", "better_of", "unheard"]
 
 
 class Termination(StrEnum):
@@ -87,6 +87,15 @@ class Engine(Protocol):
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization; never raises for what a solver may end with."""
+        ...
+
+
+@runtime_checkable
+class Excluding(Protocol):
+    """An engine that can tell by its relaxation alone that there is no plan."""
+
+    def excludes(self, ask: Ask) -> bool:
+        """Whether it is proven that nothing keeps all rows; False says nothing."""
         ...
 
 

@@ -8,7 +8,8 @@ from math import inf
 from typing import Final
 
 from planner.clock import Clock, SystemClock
-from planner.optimization.backends.engine import Ask, Engine, Outcome, Termination, better_of
+from planner.optimization.backends.engine import Ask, Engine, Excluding, Outcome, Termination, better_of
+from planner.optimization.backends.presolve import reduced
 
 __all__ = ["BySize", "Relay", "Turn"]
 
@@ -38,6 +39,7 @@ class Relay:
         self._turns = tuple(one if isinstance(one, Turn) else Turn(one) for one in engines)
         self._clock = clock or SystemClock()
         self.used: list[str] = []
+        self._excluding: Excluding | None = None
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
@@ -53,10 +55,27 @@ class Relay:
             seconds = left if turn is self._turns[-1] else min(left * turn.share, turn.most_s)
             self.used.append(engine.name)
             own = replace(ask, seconds=seconds, hint=best.values or ask.hint)
-            best = better_of(ask, best, engine.minimize(own))
+            best = better_of(ask, best, _answer(engine, own))
             if best.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
                 break
         return best
+
+    def excludes(self, ask: Ask) -> bool:
+        """Whether the first engine that can tell proves that there is no plan."""
+        if self._excluding is None:
+            made = (turn.make() for turn in self._turns)
+            self._excluding = next((engine for engine in made if isinstance(engine, Excluding)), None)
+        return self._excluding is not None and self._excluding.excludes(ask)
+
+
+def _answer(engine: Engine, ask: Ask) -> Outcome:
+    """The answer of one engine; one that sees the program whole gets it without what is not needed."""
+    if isinstance(engine, Excluding):
+        return engine.minimize(ask)
+    small = reduced(ask.program, ask.goal)
+    hint = None if ask.hint is None else small.start(ask.hint)
+    outcome = engine.minimize(replace(ask, program=small.program, hint=hint))
+    return outcome if outcome.values is None else replace(outcome, values=small.whole(outcome.values))
 
 
 class BySize:
@@ -80,6 +99,12 @@ class BySize:
         outcome = engine.minimize(ask)
         self.used += [name for name in engine.used if name not in self.used]
         return outcome
+
+    def excludes(self, ask: Ask) -> bool:
+        """Whether it is proven by a relaxation that there is no plan, whatever the size."""
+        if "large" not in self._made:
+            self._made["large"] = self._makers["large"]()
+        return self._made["large"].excludes(ask)
 
 
 def _kind(ask: Ask) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Final
 
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.clock import Clock, SystemClock
+from planner.optimization.backends.column_generation.blocks import Shape
 from planner.optimization.backends.column_generation.conclusion import Run, conclude
 from planner.optimization.backends.column_generation.covering import compile_kernel
+from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared, prepared
 from planner.optimization.backends.column_generation.recollection import (
@@ -25,6 +28,7 @@ from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.backends.interruption import EndingClock
 from planner.optimization.backends.memory import Memory
+from planner.optimization.program import Key
 
 __all__ = ["ColumnGeneration"]
 
@@ -77,23 +81,82 @@ class ColumnGeneration:
             memory.keep(known.plus(ask.goal.name, level))
         return outcome
 
+    def excludes(self, ask: Ask) -> bool:
+        """Whether the relaxation proves that no plan keeps all rows; False says nothing."""
+        end = self._clock.monotonic_s() + ask.seconds
+        if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
+            return True
+        memory = ask.memory or Memory()
+        known = memory.recall(Recollection)
+        ready = prepared(ask.program, known.prepared if known else None)
+        if ready.shape.impossible:
+            return True
+        clock = EndingClock(self._clock, ask.cancelled)
+        found, phase_one = _excess(ready, memory.recall(_Excess), [], lambda: clock.monotonic_s() < end)
+        memory.keep(found)
+        return phase_one is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """Prices by key of the tying row that were best at showing that rows cannot be kept, per unit of the row."""
+
+    prices: Mapping[Key, float]
+
+    def aged(self) -> _Excess:
+        """Prices are proposals, in the next descent too."""
+        return self
+
+
+def _excess(
+    ready: Prepared, before: _Excess | None, patterns: Sequence[Pattern], keep_going: Callable[[], bool]
+) -> tuple[_Excess, Master | None]:
+    """The least sum of excesses of tying rows: None where it has a positive bound, so that some row must be broken."""
+    phase_one = ready.relaxation(ready.usage({}), np.ones(len(ready.shape.tying)))
+    scales = ready.ties.scales
+    if before is not None:
+        known = np.array([before.prices.get(row.key, 0.0) for row in ready.shape.tying])
+        phase_one.center = phase_one.master.clip(known * scales)
+    phase_one.master.add(patterns)
+    decided = False
+
+    def hear(value: float, bound: float) -> None:
+        nonlocal decided
+        decided = bound > _KEPT or value <= _KEPT
+
+    relaxed = phase_one.run(gap=_RELAXATION_GAP, keep_going=lambda: not decided and keep_going(), report=hear)
+    per_unit = (relaxed.prices / scales).tolist()
+    found = _Excess({row.key: price for row, price in zip(ready.shape.tying, per_unit, strict=True)})
+    return found, None if relaxed.impossible or relaxed.bound > _KEPT else phase_one.master
+
 
 def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
     """Pricers, and a master that starts from what is known."""
     usage = ready.usage(ask.goal.terms)
-    relaxation = ready.relaxation(usage, _penalties(usage))
+    relaxation = ready.relaxation(usage, _penalties(usage, ready.shape))
     same = known.same(ask.goal.name)
     if same is not None:
         relaxation.center = relaxation.master.clip(start_prices(ready, same))
     relaxation.master.add(proposals(ready, usage, known.of(ask.goal.name), ask.hint))
-    return Run(ask, ready, ready.shape, usage, tuple(ready.ties.scales.tolist()), relaxation.master, relaxation)
+    return Run(
+        ask, ready, ready.shape, usage, tuple(ready.ties.scales.tolist()), relaxation.master, relaxation
+    )
 
 
-def _penalties(usage: Usage) -> Floats:
-    """What breaking a row by one costs: twenty times the dearest column per unit of that row."""
+def _penalties(usage: Usage, shape: Shape) -> Floats:
+    """What breaking a row by one costs: twenty times the dearest column per unit of that row.
+
+    Columns that use no row, such as unserved shares, weigh with their whole range: one more replica may save it all.
+    """
     worst = usage.ties.worth_of(usage.by_column)
+    ranges = [
+        abs(usage.cost[column.key]) * (column.upper - column.lower)
+        for block in shape.blocks
+        for column in block.columns
+        if usage.cost.get(column.key) and not usage.use.get(column.key)
+    ]
     overall = max([abs(value) for value in usage.cost.values()], default=1.0)
-    return np.where(worst > 0, _DEAREST * worst, overall)
+    return np.maximum(np.where(worst > 0, _DEAREST * worst, overall), max(ranges, default=0.0))
 
 
 def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> Relaxed | None:
@@ -119,13 +182,10 @@ def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> Relaxed
 
 def _keeping(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> list[Pattern] | None:
     """Patterns with which the tying rows can be kept; None: the least sum of excesses has a positive bound."""
-    none = ready.usage({})
-    phase_one = ready.relaxation(none, np.ones(none.rows))
-    phase_one.master.add([Pattern(p.block, 0.0, p.use, p.decode) for p in run.master.patterns])
-    known = len(phase_one.master.patterns)
-    relaxed = phase_one.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=lambda _, __: None)
-    if relaxed.bound > _KEPT:
+    free = [Pattern(p.block, 0.0, p.use, p.decode) for p in run.master.patterns]
+    _, master = _excess(ready, None, free, keep_going)
+    if master is None:
         return None
-    new = phase_one.master.patterns[known:]
+    new = master.patterns[len(free) :]
     costs, _ = run.usage.of_each([pattern.decode() for pattern in new])
     return [Pattern(p.block, cost, p.use, p.decode) for p, cost in zip(new, costs.tolist(), strict=True)]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, log2
+from typing import Final
 
 import highspy
 import numpy as np
@@ -18,6 +20,9 @@ from planner.optimization.backends.column_generation.small import quiet_highs
 __all__ = ["Master", "MasterAnswer", "MasterColumn", "TyingRow"]
 
 Floats = NDArray[np.float64]
+
+_LARGEST: Final = 1e6
+"""Size of the largest penalty as HiGHS sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Master:
         self.patterns: list[Pattern] = []
         self.penalty = penalty
         self._highs = quiet_highs()
+        self._scale_goal()
         inf = highspy.kHighsInf
         lower = [row.lower if np.isfinite(row.lower) else -inf for row in rows] + [1.0] * blocks
         upper = [row.upper if np.isfinite(row.upper) else inf for row in rows] + [1.0] * blocks
@@ -116,9 +122,15 @@ class Master:
     def raise_penalties(self, factor: float) -> None:
         """Breaking a tying row costs so many times as much from now on."""
         self.penalty = self.penalty * factor
+        self._scale_goal()
         weights = self._slack_weights()
         n = len(weights)
         self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), weights)
+
+    def _scale_goal(self) -> None:
+        """Tolerances of HiGHS are absolute, and it gives up at costs beyond some size: it sees the goal in other units."""
+        largest = max(float(np.abs(self.penalty).max(initial=0.0)), *(abs(c.cost) for c in self.columns), 1.0)
+        self._highs.setOptionValue("user_objective_scale", -max(0, ceil(log2(largest / _LARGEST))))
 
     def _slack_weights(self) -> Floats:
         """The penalty of each slack, in their order."""
