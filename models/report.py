@@ -17,6 +17,7 @@ __all__ = [
     "Assessment",
     "CandidateFigures",
     "Comparison",
+    "EngineWork",
     "FewestMoves",
     "Report",
     "RowUse",
@@ -164,6 +165,15 @@ class FewestMoves(Value):
     )
 
 
+class EngineWork(Value):
+    """What one engine did for an answer: its time, and the levels whose plan or bound is its own."""
+
+    engine: Name = Field(description="name of the engine")
+    seconds: float = Field(description="wall time over all levels, s", json_schema_extra={"unit": "s"})
+    found: tuple[Name, ...] = Field((), description="levels for which it had the last better plan")
+    proved: tuple[Name, ...] = Field((), description="levels for which it proved the last better bound")
+
+
 class Report(Value):
     """All that ``plan`` answers: the question, the answer, its proof and its reasons."""
 
@@ -183,6 +193,9 @@ class Report(Value):
     explanation: Explanation = Field(Explanation(), description="why the answer is as it is")
     seconds: dict[Name, float] = Field(
         {}, description="wall time by phase, s", json_schema_extra={"unit": "s"}
+    )
+    engines: tuple[EngineWork, ...] = Field(
+        (), description="engines that worked on the answer, in order; empty where one did all"
     )
 
     @property

@@ -12,7 +12,7 @@ from models.problem import Problem
 from models.report import Report
 from models.scenario import Scenario
 from models.solution import Solution
-from planner.optimization.protocol import SolveOptions, SolveResult
+from planner.optimization.protocol import Cancelled, SolveOptions, SolveResult
 from planner.optimization.warm import WarmStart
 from planner.planning import known_catalog, plan_problem, plan_scenario, rerating, sized, solve_with
 
@@ -37,27 +37,51 @@ def load_scenario(path: str | PathLike[str], *, overrides: Iterable[str] = ()) -
     return load(path, overrides=overrides, catalog=known_catalog())
 
 
-def plan(question: Question, *, solver: str = "auto", options: SolveOptions | None = None) -> Report:
+def plan(
+    question: Question,
+    *,
+    solver: str = "auto",
+    options: SolveOptions | None = None,
+    cancel: Cancelled | None = None,
+) -> Report:
     """Plan: the answer, its proof, what stands beside it, and why it is so.
+
+    Args:
+        question: what is planned.
+        solver: name of a solver.
+        options: time limit, gap, threads; None: the defaults.
+        cancel: asked often and from any thread, e.g. ``threading.Event().is_set``; once it says so, the best plan so
+            far is the answer.
 
     Raises:
         ConfigurationError: the question is wrong, or there is no such solver.
         InternalError: a plan of ours fails the referee.
     """
+    options = _cancelled_by(options, cancel)
     if isinstance(question, Problem):
         return plan_problem(question, solver=solver, options=options)
     scenario = question if isinstance(question, Scenario) else load_scenario(question)
     return plan_scenario(scenario, solver=solver, options=options)
 
 
-def solve(question: Question, *, solver: str = "auto", options: SolveOptions | None = None) -> Solution:
-    """The solution alone, without baselines and reasons.
+def solve(
+    question: Question,
+    *,
+    solver: str = "auto",
+    options: SolveOptions | None = None,
+    cancel: Cancelled | None = None,
+) -> Solution:
+    """The solution alone, without baselines and reasons; arguments as for :func:`plan`.
 
     Raises:
         ConfigurationError: the question is wrong, or there is no such solver.
         InternalError: a plan of ours fails the referee.
     """
-    return solve_with(_problem(question), solver=solver, options=options).solution
+    return solve_with(_problem(question), solver=solver, options=_cancelled_by(options, cancel)).solution
+
+
+def _cancelled_by(options: SolveOptions | None, cancel: Cancelled | None) -> SolveOptions | None:
+    return options if cancel is None else replace(options or SolveOptions(), cancelled=cancel)
 
 
 def solve_again(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from models.explanation import Difference, Explanation
 from models.ids import Name, ServiceId
 from models.problem import PATHS, Demand, DemandBucket, Problem
-from models.report import Comparison, Report, Violation
+from models.report import Comparison, EngineWork, Report, Violation
 from models.scenario import Scenario
 from models.solution import Proof, Solution, Status
 from models.variant import Role
@@ -341,6 +341,7 @@ class _Run:
     progress: Progress
     watch: _Watch
     deadline_s: float
+    engines: list[EngineWork] = field(default_factory=list)
 
     def seconds_left(self) -> float:
         """Time that is left for solving; a moment where none is, or none is wanted, since every solver wants some."""
@@ -356,6 +357,7 @@ class _Run:
         result = solve(problem, solver=solver, options=options, progress=self.progress)
         self.watch.seconds["formulate"] += result.formulate_s
         self.watch.seconds["solve"] += result.solve_s
+        self.engines.extend(result.engines)
         with self.watch.phase("check"):
             # A heuristic was never told of promises: what it leaves unserved is a figure, not a broken limit.
             judged = problem.but(allow_unserved=True) if solver in HEURISTICS else problem
@@ -414,6 +416,7 @@ def _report(problem: Problem, solver: str, run: _Run, *, rerate: Rerate | None =
         beside=beside,
         explanation=explanation,
         seconds=run.watch.seconds,
+        engines=tuple(run.engines),
     )
 
 

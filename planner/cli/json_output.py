@@ -43,6 +43,7 @@ def report_object(report: Report) -> Object:
         "fewest_moves": _fewest_moves(report),
         "explanation": explanation_object(report.explanation),
         "seconds": dict(report.seconds),
+        "engines": [_plain(each) for each in report.engines],
     }
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from models.ids import CandidateId
 from models.problem import Problem
+from models.report import EngineWork
 from models.scenario import ObjectiveLevel
 from models.solution import Proof, Solution, Status
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.engine import Engine, Termination
+from planner.optimization.backends.race import works
 from planner.optimization.decoding import solution_at
 from planner.optimization.fairness import minimize_unserved
 from planner.optimization.formulation import Formulation, formulate
@@ -93,7 +95,8 @@ class WholeProgram:
         descent = self._descend(formulation, options, progress)
         solution = self._rescue(problem, self._solution(formulation.index, descent), options)
         warm = WarmStart(formulation, descent.memory, descent.values)
-        return SolveResult(solution, formulated - start, self._clock.monotonic_s() - formulated, warm)
+        solve_s = self._clock.monotonic_s() - formulated
+        return SolveResult(solution, formulated - start, solve_s, warm, self._works())
 
     def _descend(self, formulation: Formulation, options: SolveOptions, progress: Progress) -> Descent:
         problem = formulation.index.problem
@@ -127,6 +130,23 @@ class WholeProgram:
             proof=Proof(solver=self._name, levels=descent.levels_at(values), notes=self._notes()),
         )
 
+    def _works(self) -> tuple[EngineWork, ...]:
+        """Who did what; nothing where one engine does all."""
+        spells = getattr(self._engine, "spells", None)
+        return works(spells) if spells else ()
+
     def _notes(self) -> tuple[str, ...]:
-        used = getattr(self._engine, "used", None)
-        return (f"engines: {', '.join(dict.fromkeys(used))}",) if used else ()
+        """Names alone: seconds would make equal answers differ."""
+        did = self._works()
+        if not did:
+            return ()
+        return (f"engines: {', '.join(each.engine for each in did)}", *_credits(did))
+
+
+def _credits(did: Sequence[EngineWork]) -> Iterator[str]:
+    """Who found the plan and who proved the bound of the cost."""
+    level = ObjectiveLevel.COST
+    found = next((each.engine for each in did if level in each.found), None)
+    proved = next((each.engine for each in did if level in each.proved), None)
+    if found and proved:
+        yield f"cost: plan by {found}, bound by {proved}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from models.problem import Problem
+from models.report import EngineWork
 from models.solution import Solution
 from planner.optimization.warm import WarmStart
 
@@ -93,12 +94,14 @@ class SolveResult:
     """A solution and the wall time it took; times are no part of the solution's bytes.
 
     ``warm`` makes the next answer to nearly the same problem faster; None where a solver keeps nothing.
+    ``engines`` tells who did what where there are several.
     """
 
     solution: Solution
     formulate_s: float
     solve_s: float
     warm: WarmStart | None = None
+    engines: tuple[EngineWork, ...] = ()
 
 
 class Solver(Protocol):

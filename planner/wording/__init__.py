@@ -43,6 +43,7 @@ from planner.wording.numbers import (
 from planner.wording.reasons import reason_sentence
 from planner.wording.relaxations import latency_promises, relaxation_sentence
 from planner.wording.statuses import (
+    engines_sentence,
     headline,
     level_figures,
     level_name,
@@ -67,6 +68,7 @@ __all__ = [
     "conflict_rows",
     "conflict_sentence",
     "difference_sentence",
+    "engines_sentence",
     "family_phrase",
     "front_sentence",
     "gain_phrase",

@@ -7,11 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from models.report import Assessment, Comparison
+from models.report import Assessment, Comparison, EngineWork
 from models.solution import Level, Status
 from planner.wording.numbers import number, percent, quantity
 
-__all__ = ["headline", "level_figures", "level_name", "level_rows", "promise_sentence", "seconds_sentence"]
+__all__ = [
+    "engines_sentence",
+    "headline",
+    "level_figures",
+    "level_name",
+    "level_rows",
+    "promise_sentence",
+    "seconds_sentence",
+]
 
 LevelRow = tuple[str, str, str, str]
 """Name, value, proven bound, gap."""
@@ -98,6 +106,11 @@ def seconds_sentence(seconds: Mapping[str, float]) -> str:
     """Wall time by phase: ``0.41 s: size 0.02, formulate 0.01, solve 0.36, check 0.02``."""
     parts = ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())
     return f"{sum(seconds.values()):.2f} s: {parts}"
+
+
+def engines_sentence(engines: Sequence[EngineWork]) -> str:
+    """Engines with their wall time: ``engines: column-generation 0.31 s, scip 2.04 s``."""
+    return "engines: " + ", ".join(f"{each.engine} {each.seconds:.2f} s" for each in engines)
 
 
 def _without_plan(status: Status, *, scarce: bool) -> str:

@@ -8,8 +8,11 @@ import pytest
 
 from planner.clock import FakeClock
 from planner.optimization.backends.engine import Engine, Outcome, Termination
-from planner.optimization.backends.race import Relay
+from planner.optimization.backends.race import Relay, works
+from planner.optimization.exact import WholeProgram
 from planner.optimization.program import Goal
+from planner.optimization.protocol import SolveOptions, SolveResult
+from tests.builders import a_problem
 from tests.engines import Said, Scripted, a_program, an_ask
 
 X: Final = ("n", "x")
@@ -37,6 +40,10 @@ class Pair:
             return self.engines[position]
 
         return make
+
+    @property
+    def used(self) -> list[str]:
+        return [spell.engine for spell in self.relay.spells]
 
     def minimize(self, **fields: Any) -> Outcome:
         return self.relay.minimize(an_ask(PROGRAM, GOAL, seconds=10.0, **fields))
@@ -75,7 +82,7 @@ def test_the_better_plan_and_the_better_bound(
 def test_a_proof_ends_the_search_before_the_second_engine_is_loaded(said: Said) -> None:
     pair = Pair(said, Said(FAILED))
     pair.minimize()
-    assert pair.relay.used == ["a"]
+    assert pair.used == ["a"]
     assert pair.engines[1].asks == []
 
 
@@ -85,7 +92,7 @@ def test_the_second_engine_starts_from_the_plan_of_the_first_with_the_time_that_
     (first,), (second,) = (engine.asks for engine in pair.engines)
     assert (first.seconds, first.hint) == (pytest.approx(6.0), at(9))
     assert (second.seconds, second.hint) == (pytest.approx(6.0), at(7))
-    assert pair.relay.used == ["a", "b"]
+    assert pair.used == ["a", "b"]
 
 
 def test_a_hint_is_handed_on_where_there_is_no_plan() -> None:
@@ -97,9 +104,32 @@ def test_a_hint_is_handed_on_where_there_is_no_plan() -> None:
 def test_no_time_left_asks_nobody_further() -> None:
     pair = Pair(Said(FEASIBLE, at(7), 30, takes_s=10.0), Said(FAILED))
     assert pair.minimize().values == at(7)
-    assert pair.relay.used == ["a"]
+    assert pair.used == ["a"]
 
 
 def test_a_gap_that_the_best_of_both_keeps_is_a_proof() -> None:
     pair = Pair(Said(FEASIBLE, at(4), 10), Said(FEASIBLE, at(9), 34))
     assert pair.minimize(gap=0.03).termination is OPTIMAL
+
+
+def test_who_found_the_plan_and_who_proved_the_bound_is_remembered() -> None:
+    pair = Pair(Said(FEASIBLE, at(5), 30, takes_s=2.0), Said(FEASIBLE, at(6), 45, takes_s=3.0))
+    pair.minimize()
+    first, second = works(pair.relay.spells)
+    assert (first.engine, first.seconds, first.found, first.proved) == ("a", 2.0, ("cost",), ())
+    assert (second.engine, second.seconds, second.found, second.proved) == ("b", 3.0, (), ("cost",))
+
+
+def test_an_answer_says_who_worked_on_it_and_its_bytes_do_not_depend_on_seconds() -> None:
+    first, second = answered(1.0), answered(2.0)
+    assert [work.engine for work in first.engines] == ["a"]
+    assert first.engines[0].seconds < second.engines[0].seconds
+    assert first.solution == second.solution
+
+
+def answered(takes_s: float) -> SolveResult:
+    """The greedy plan, since the only engine is slow and finds none."""
+    clock = FakeClock()
+    engine = Scripted(clock, [Said(TIMED_OUT, takes_s=takes_s)] * 3, name="a")
+    relay = Relay([lambda: engine], clock=clock)
+    return WholeProgram(relay, name="test", clock=clock)(a_problem(), SolveOptions())

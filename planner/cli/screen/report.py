@@ -25,6 +25,7 @@ from planner.wording import (
     binding_sentence,
     conflict_rows,
     conflict_sentence,
+    engines_sentence,
     headline,
     hopeless_sentence,
     hopeless_shape_sentence,
@@ -72,6 +73,8 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     if report.answer.solution.proof.levels:
         console.print()
     console.print(Text(seconds_sentence(report.seconds), style="dim"))
+    if len(report.engines) > 1:
+        console.print(Text(engines_sentence(report.engines), style="dim"))
     if report.answer.solution.status is Status.INFEASIBLE or report.explanation.conflict is not None:
         _show_conflict(console, report)
     _show_hopeless(console, report, every_service=every_service)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
+from models.report import EngineWork
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.engine import Ask, Engine, Excluding, Outcome, Termination, better_of
 from planner.optimization.backends.presolve import reduced
 
-__all__ = ["BySize", "Relay", "Turn"]
+__all__ = ["BySize", "Relay", "Spell", "Turn", "works"]
 
 _LARGE: Final = 600
 """Columns from which column generation goes first: below, HiGHS may be done before its kernel is loaded."""
@@ -26,6 +27,32 @@ class Turn:
     most_s: float = inf
 
 
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """One turn that was taken: by whom, for which level, for how long, and what of the outcome is its own."""
+
+    engine: str
+    level: str
+    seconds: float
+    found: bool
+    proved: bool
+
+
+def works(spells: Sequence[Spell]) -> tuple[EngineWork, ...]:
+    """What each engine did, in the order of their first turns. Of a level the last who improved it counts."""
+    finders = {spell.level: spell.engine for spell in spells if spell.found}
+    provers = {spell.level: spell.engine for spell in spells if spell.proved}
+    return tuple(
+        EngineWork(
+            engine=name,
+            seconds=sum(spell.seconds for spell in spells if spell.engine == name),
+            found=tuple(level for level, finder in finders.items() if finder == name),
+            proved=tuple(level for level, prover in provers.items() if prover == name),
+        )
+        for name in dict.fromkeys(spell.engine for spell in spells)
+    )
+
+
 class Relay:
     """Run engines in order until one proves its answer; each starts from the best plan before it.
 
@@ -38,7 +65,7 @@ class Relay:
     def __init__(self, engines: Sequence[Callable[[], Engine] | Turn], *, clock: Clock | None = None) -> None:
         self._turns = tuple(one if isinstance(one, Turn) else Turn(one) for one in engines)
         self._clock = clock or SystemClock()
-        self.used: list[str] = []
+        self.spells: list[Spell] = []
         self._excluding: Excluding | None = None
 
     def minimize(self, ask: Ask) -> Outcome:
@@ -53,9 +80,10 @@ class Relay:
                 break
             engine = engine if turn is self._turns[0] else turn.make()
             seconds = left if turn is self._turns[-1] else min(left * turn.share, turn.most_s)
-            self.used.append(engine.name)
+            before, start = best, self._clock.monotonic_s()
             own = replace(ask, seconds=seconds, hint=best.values or ask.hint)
             best = better_of(ask, best, _answer(engine, own))
+            self.spells.append(_spell(ask, engine.name, self._clock.monotonic_s() - start, (before, best)))
             if best.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
                 break
         return best
@@ -78,6 +106,17 @@ def _answer(engine: Engine, ask: Ask) -> Outcome:
     return outcome if outcome.values is None else replace(outcome, values=small.whole(outcome.values))
 
 
+def _spell(ask: Ask, engine: str, seconds: float, outcomes: tuple[Outcome, Outcome]) -> Spell:
+    before, after = outcomes
+    better = after.values is not None and (
+        before.values is None or ask.goal.activity(after.values) < ask.goal.activity(before.values)
+    )
+    proved = after.bound is not None and (before.bound is None or after.bound > before.bound)
+    return Spell(
+        engine, ask.goal.name, seconds, better, proved or after.termination is Termination.INFEASIBLE
+    )
+
+
 class BySize:
     """An engine for each kind of program: large ones, small ones whose demand may stay unserved, other small ones."""
 
@@ -88,7 +127,7 @@ class BySize:
     ) -> None:
         self._makers = {"small": small, "scarce": scarce, "large": large}
         self._made: dict[str, Relay] = {}
-        self.used: list[str] = []
+        self.spells: list[Spell] = []
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization by the engine of its kind."""
@@ -96,8 +135,9 @@ class BySize:
         if kind not in self._made:
             self._made[kind] = self._makers[kind]()
         engine = self._made[kind]
+        known = len(engine.spells)
         outcome = engine.minimize(ask)
-        self.used += [name for name in engine.used if name not in self.used]
+        self.spells += engine.spells[known:]
         return outcome
 
     def excludes(self, ask: Ask) -> bool:
