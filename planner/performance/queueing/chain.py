@@ -24,6 +24,7 @@ __all__ = ["arrivals_meet", "occupancy", "series"]
 Floats = NDArray[np.float64]
 
 _HUGE: Final = 1e200
+_NOTHING: Final = 1e-22
 _NEARLY_FLAT: Final = 1e-3
 
 
@@ -57,17 +58,35 @@ def series(rho: float, terms: int) -> tuple[float, float, float]:
 
 @njit(cache=True, error_model="numpy")
 def occupancy(arrival: float, per_request: Floats, limit: int, queue: int) -> tuple[float, float, float]:
-    """(throughput, mean in service, mean waiting) at an arrival rate: req/s, requests, requests."""
+    """(throughput, mean in service, mean waiting) at an arrival rate: req/s, requests, requests.
+
+    ``per_request`` as :func:`~planner.performance.queueing.iterations.fill_service_times` writes it.
+    """
     term = total = 1.0
     weighted = 0.0
-    for n in range(1, limit + 1):
+    n = 1
+    falls = per_request[0] > 0.0
+    # Four states at a time: within a group products do not wait for one another.
+    while n + 3 <= limit:
+        one = arrival * per_request[n]
+        two = one * (arrival * per_request[n + 1])
+        third = arrival * per_request[n + 2]
+        three, four = two * third, two * (third * (arrival * per_request[n + 3]))
+        group = (one + two) + (three + four)
+        total += term * group
+        weighted += term * (n * group + (two + 2.0 * three + 3.0 * four))
+        term *= four
+        n += 4
+        if term > _HUGE:
+            term, total, weighted = term / _HUGE, total / _HUGE, weighted / _HUGE
+        if falls and term < _NOTHING * total and arrival * per_request[n - 1] < 1.0:
+            # Each further state is less likely by at least this ratio.
+            return arrival, weighted / total, 0.0
+    while n <= limit:
         term *= arrival * per_request[n]
         total += term
         weighted += n * term
-        if term > _HUGE:
-            term /= _HUGE
-            total /= _HUGE
-            weighted /= _HUGE
+        n += 1
     rho = arrival * per_request[limit]
     scale, beyond, waiting = series(rho, queue)
     total = total * scale + term * beyond

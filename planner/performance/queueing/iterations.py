@@ -97,7 +97,17 @@ def service_time(case: Floats, n: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def fill_service_times(case: Floats, per_request: Floats) -> int:
-    """Write 1/μ_n = τ(n)/n for n = 1..N at ``per_request[n]`` and return N."""
+    """Write 1/μ_n = τ(n)/n for n = 1..N at ``per_request[n]`` and return N; ``per_request[0]``: 1 where it never rises."""
+    limit = _fill(case, per_request)
+    per_request[0] = 1.0
+    for n in range(2, limit + 1):
+        if per_request[n] > per_request[n - 1]:
+            per_request[0] = 0.0
+    return limit
+
+
+@njit(cache=True, error_model="numpy")
+def _fill(case: Floats, per_request: Floats) -> int:
     limit = int(case[11])
     alpha, computed, steps, verified = case[1], case[4], case[7], case[8]
     if case[0] == 0.0 and case[9] > 0.0:

@@ -28,9 +28,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _LOWEST, _HIGHEST = 1e-3, 0.999
-_PRECISION = 1e-9
+_PRECISION = 1e-8
 _STEPS = 100
-_HALVED = 3
+_HALVED = 4
+_GUESSES = 10
+_STRETCH = 1.03
+_LEAST_SHARE = 1e-30
 
 
 class Bound(IntEnum):
@@ -106,23 +109,68 @@ def _broken(
     late = np.zeros(3)
     _shares_late(case, arrival, per_request, met, paces, late)
     for kind in range(3):
-        if late[kind] / (1.0 - case[14]) - 1.0 > worst:
-            worst, which = late[kind] / (1.0 - case[14]) - 1.0, kind + 1
+        # Tails fall by orders of magnitude, their logarithms nearly along a line.
+        over = math.log(max(late[kind], _LEAST_SHARE) / (1.0 - case[14]))
+        if late[kind] > 0.0 and over > worst:
+            worst, which = over, kind + 1
     return worst, which
+
+
+@njit(cache=True, error_model="numpy")
+def _fluid_guess(case: Floats, per_request: Floats, limit: int) -> float:
+    """λ at which promises break where requests come evenly, req/s: a start for the search, no bound."""
+    low, high = 0.0, min(float(limit), case[18])
+    for _ in range(_GUESSES):
+        n = 0.5 * (low + high)
+        prefill, service = phase_times(case, n)
+        itl = max(0.0, service - prefill) / case[6] if case[6] > 0.0 else 0.0
+        if prefill + itl > case[15] or itl > case[16] or service > case[17]:
+            high = n
+        else:
+            low = n
+    n = max(1.0, min(0.98 * limit, high))
+    return float(n / phase_times(case, n)[1])
 
 
 @njit(cache=True, error_model="numpy")
 def _largest_rate(case: Floats, per_request: Floats, met: Floats, paces: Floats) -> tuple[float, int]:
     """(λ*, what bounds it); a bound below 0 says that it is broken even at λ_min, which is returned."""
     limit = met.size - 1
-    high = _HIGHEST / per_request[limit]
-    low = min(_LOWEST / per_request[1], high)
-    at_low, which = _broken(case, low, per_request, met, paces)
-    if at_low > 0.0:
-        return low, -which
-    at_high, bound = _broken(case, high, per_request, met, paces)
+    top = _HIGHEST / per_request[limit]
+    bottom = min(_LOWEST / per_request[1], top)
+    low = high = min(top, max(bottom, _fluid_guess(case, per_request, limit)))
+    over, bound = _broken(case, low, per_request, met, paces)
+    at_low = at_high = over
+    stretch = _STRETCH
+    # A bracket grows from the guess; its ends are the ends of the range of rates at last.
+    while over > 0.0 and low > bottom:
+        high, at_high = low, over
+        low = max(bottom, low / stretch)
+        over, which = _broken(case, low, per_request, met, paces)
+        at_low, stretch = over, stretch * stretch
+        bound = which if over > 0.0 else bound
+    if over > 0.0:
+        return bottom, -bound
+    while at_high <= 0.0 and high < top:
+        low, at_low = high, at_high
+        high = min(top, high * stretch)
+        at_high, bound = _broken(case, high, per_request, met, paces)
+        stretch *= stretch
     if at_high <= 0.0:
-        return high, 0
+        return top, 0
+    return _root(case, per_request, met, paces, (low, at_low, high, at_high, bound))
+
+
+@njit(cache=True, error_model="numpy")
+def _root(
+    case: Floats,
+    per_request: Floats,
+    met: Floats,
+    paces: Floats,
+    bracket: tuple[float, float, float, float, int],
+) -> tuple[float, int]:
+    """The last rate of a bracket at which nothing is broken, and what breaks above it."""
+    low, at_low, high, at_high, bound = bracket
     side = 0
     for step in range(1, _STEPS + 1):
         if high - low <= _PRECISION * high:

@@ -32,7 +32,8 @@ TTFT, ITL, E2E = 0, 1, 2
 """Which latency: a row of paces."""
 
 _DAMPING = math.sqrt(2.0 / 3.0)
-_STEPS = 60
+_MOST_EVENTS = 600.0
+_RESOLUTION = 1e-7
 
 
 @njit(cache=True, error_model="numpy")
@@ -64,8 +65,23 @@ def _wait_tail(t: float, ratio: float, queue: int, departure: float) -> float:
     if t <= 0.0:
         return 1.0
     events = t / departure
+    if events > _MOST_EVENTS or queue * abs(math.log(ratio)) > _MOST_EVENTS:
+        return _far_wait_tail(events, ratio, queue)
+    whole, power = series(ratio, queue)[1] / ratio, ratio**queue
+    chance, before, found = math.exp(-events), 1.0, 0.0
+    for i in range(queue):
+        # Σ_{j≥i} r^j = r^i·(1 - r^(Q-i))/(1 - r); what is taken away is the part beyond Q.
+        rest = float(queue - i) if ratio == 1.0 else (before - power) / (1.0 - ratio)
+        found += chance * rest
+        before *= ratio
+        chance *= events / (i + 1)
+    return min(1.0, max(0.0, found / (float(queue) if ratio == 1.0 else whole)))
+
+
+@njit(cache=True, error_model="numpy")
+def _far_wait_tail(events: float, ratio: float, queue: int) -> float:
+    """As :func:`_wait_tail` by logarithms, where exp(-μt) or r^Q leave the range of floats."""
     falling = min(ratio, 1.0 / ratio)
-    # Logarithms, since exp(-μt) underflows where more than 745 departures are expected.
     logarithm = -events
     found = 0.0
     for i in range(queue):
@@ -116,13 +132,40 @@ def tail(paces: Floats, kind: int, t: float, met: Floats, waits: tuple[float, in
 def percentile(paces: Floats, kind: int, level: float, met: Floats, waits: tuple[float, int, float]) -> float:
     """The latency of ``kind`` that a share ``level`` of accepted requests keeps, s."""
     allowed = 1.0 - level
-    low, high = 0.0, max(paces[kind, met.size - 1], 1e-9)
+    limit = met.size - 1
+    guess = _discrete(paces, kind, allowed, met)
+    if (
+        guess > 0.0
+        and tail(paces, kind, guess, met, waits) <= allowed
+        and tail(paces, kind, guess * (1.0 - 1e-9), met, waits) > allowed
+    ):
+        return guess
+    low, high = 0.0, max(paces[kind, limit], 1e-9)
     while tail(paces, kind, high, met, waits) > allowed:
         low, high = high, high * 2.0 + waits[2]
-    for _ in range(_STEPS):
+    while high - low > _RESOLUTION * high:
         middle = 0.5 * (low + high)
         if tail(paces, kind, middle, met, waits) > allowed:
             low = middle
         else:
             high = middle
     return float(high)
+
+
+@njit(cache=True, error_model="numpy")
+def _discrete(paces: Floats, kind: int, allowed: float, met: Floats) -> float:
+    """The percentile if it is the pace of a request that has not waited; 0: it is not."""
+    limit = met.size - 1
+    beyond = met[limit]
+    if beyond > allowed and kind != ITL:
+        return 0.0
+    mean = 0.0
+    for n in range(limit + 1):
+        mean += met[n] * min(n + 1, limit)
+    if beyond > allowed:
+        return float(paces[ITL, limit])
+    for n in range(limit - 1, -1, -1):
+        beyond += met[n]
+        if beyond > allowed:
+            return _pace(paces, kind, n + 1, mean, limit)
+    return 0.0
