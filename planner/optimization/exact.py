@@ -92,16 +92,24 @@ class WholeProgram:
         start = self._clock.monotonic_s()
         formulation = formulate(problem)
         formulated = self._clock.monotonic_s()
-        descent = self._descend(formulation, options, progress)
+        descent = self._descend(formulation, options, progress, start)
         solution = self._rescue(problem, self._solution(formulation.index, descent), options)
         warm = WarmStart(formulation, descent.memory, descent.values)
         solve_s = self._clock.monotonic_s() - formulated
         return SolveResult(solution, formulated - start, solve_s, warm, self._works())
 
-    def _descend(self, formulation: Formulation, options: SolveOptions, progress: Progress) -> Descent:
+    def _descend(
+        self, formulation: Formulation, options: SolveOptions, progress: Progress, /, start_s: float
+    ) -> Descent:
         problem = formulation.index.problem
         descent = Descent(
-            self._engine, formulation.program, options, problem.objective.tolerance, self._clock, progress
+            self._engine,
+            formulation.program,
+            options,
+            problem.objective.tolerance,
+            self._clock,
+            progress,
+            start_s=start_s,
         )
         if options.warm is not None:
             descent.memory = options.warm.memory.aged()
