@@ -6,6 +6,7 @@ import streamlit as st
 
 from planner import __version__
 from planner.ui import session
+from planner.ui.faults import show_fault
 from planner.ui.opening import show_opening
 from planner.ui.pages import PAGES
 
@@ -24,6 +25,8 @@ def show() -> None:
     )
     session.workers()  # its process loads the solvers while the page is drawn
     session.open_workspace()
+    if (fault := session.link_fault()) is not None:
+        show_fault(fault, "An example is open instead.")
     page = st.navigation(
         [
             st.Page(each.path, title=each.title, icon=each.icon, url_path=each.name, default=each is PAGES[0])

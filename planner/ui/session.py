@@ -9,9 +9,12 @@ import streamlit as st
 
 from models.report import Report
 from models.scenario import Scenario
+from planner.errors import ConfigurationError
+from planner.ui.browsers import browser_of, is_of, new_token
 from planner.ui.examples import first_scenario
 from planner.ui.jobs import Job, Task, Workers
-from planner.ui.store import Store, default_folder, new_token
+from planner.ui.sharing import opened_link
+from planner.ui.store import Store, default_folder
 from planner.ui.tasks.plan import plan_task
 from planner.ui.workspace import DRAFTS_LIMIT, Draft, How, Workspace
 
@@ -21,6 +24,7 @@ __all__ = [
     "change",
     "job_of",
     "keep",
+    "link_fault",
     "open_workspace",
     "plan_task_of",
     "read_report",
@@ -33,6 +37,10 @@ __all__ = [
 _PLACE: Final = "w"
 """Where in the address bar, and in the visit, the token stands."""
 
+_LINK: Final = "d"
+"""Where in the address bar a draft stands that somebody passed on."""
+
+_LINK_FAULT: Final = "fleetplan.link-fault"
 _WORKSPACE: Final = "fleetplan.workspace"
 _ASKED: Final = "fleetplan.asked"
 _TASKS: Final = "fleetplan.tasks"
@@ -50,16 +58,53 @@ def _store() -> Store:
 
 
 def open_workspace() -> None:
-    """Have a workspace: the one of this visit, the one that the address bar names, or a new one with an example."""
+    """Have a workspace: the one of this visit, one of this browser that the address names, or a new one.
+
+    A new one holds the draft of a link, a copy of what another browser's address names, or an example. Nobody works on
+    in a workspace that was made for another browser.
+    """
     if _WORKSPACE not in st.session_state:
+        browser = browser_of(st.context.cookies)
         token = st.query_params.get(_PLACE, "")
-        found = _store().load(token)
-        st.session_state[_PLACE] = token if found is not None else new_token()
-        st.session_state[_WORKSPACE] = found or Workspace.of(first_scenario())
-        if found is None:
+        found = None if _LINK in st.query_params else _store().load(token)
+        mine = found is not None and is_of(token, browser)
+        st.session_state[_PLACE] = token if mine else new_token(browser)
+        st.session_state[_WORKSPACE] = found or _linked() or Workspace.of(first_scenario())
+        if not mine:
             _store().save(st.session_state[_PLACE], st.session_state[_WORKSPACE])
+        if found is not None and not mine:
+            st.toast(
+                "This address was made for another browser: you go on with a copy.",
+                icon=":material/content_copy:",
+                duration="long",
+            )
+    if _LINK in st.query_params:
+        del st.query_params[_LINK]
     if st.query_params.get(_PLACE) != st.session_state[_PLACE]:
         st.query_params[_PLACE] = st.session_state[_PLACE]
+
+
+def _linked() -> Workspace | None:
+    """A workspace with the draft of the link that was opened; None: there is none, or it cannot be read."""
+    text = st.query_params.get(_LINK)
+    if text is None:
+        return None
+    try:
+        shared = opened_link(text, default_folder())
+    except ConfigurationError as fault:
+        st.session_state[_LINK_FAULT] = fault
+        return None
+    first, *others = shared.drafts
+    linked = Workspace(drafts=(first,), opened=first.name, how=shared.how)
+    for draft in others:
+        linked = linked.added(draft)
+    return linked.open(first.name)
+
+
+def link_fault() -> ConfigurationError | None:
+    """What is wrong with the link that this visit began with; None: nothing, or it had none."""
+    fault: ConfigurationError | None = st.session_state.get(_LINK_FAULT)
+    return fault
 
 
 def workspace() -> Workspace:
@@ -73,6 +118,7 @@ def keep(new: Workspace) -> None:
     if new == workspace():
         return
     st.session_state[_WORKSPACE] = new
+    st.session_state.pop(_LINK_FAULT, None)
     if not _store().save(st.session_state[_PLACE], new):
         st.toast(
             "This change could not be written to disk; a reload will lose it.", icon=":material/warning:"

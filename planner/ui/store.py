@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -14,17 +13,12 @@ from pydantic import ValidationError
 from planner.clock import Clock, SystemClock
 from planner.ui.workspace import Workspace
 
-__all__ = ["Store", "default_folder", "new_token"]
+__all__ = ["Store", "default_folder"]
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _DAYS_KEPT: Final = 30
 _DAY_S: Final = 86_400
 _BYTES_LIMIT: Final = 200_000_000
-
-
-def new_token() -> str:
-    """A name that nobody can guess: 128 random bits."""
-    return secrets.token_urlsafe(16)
 
 
 def default_folder() -> Path:
@@ -78,7 +72,7 @@ class Store:
         return True
 
     def _path(self, token: str) -> Path | None:
-        """Tokens come from the address bar: only what :func:`new_token` makes becomes a file name."""
+        """Tokens come from the address bar: only what :func:`~planner.ui.browsers.new_token` makes becomes a file name."""
         return self._folder / f"{token}.json" if _TOKEN.fullmatch(token) else None
 
     def _forget_old(self) -> None:

@@ -14,7 +14,7 @@ from planner.errors import ConfigurationError, Finding
 from planner.planning import known_catalog
 from planner.scenario import parse_scenario
 
-__all__ = ["LIMIT_BYTES", "Upload", "scenario_of"]
+__all__ = ["LIMIT_BYTES", "Upload", "kept_tables", "scenario_of"]
 
 LIMIT_BYTES: Final = 20_000_000
 _SCENARIOS: Final = (".yaml", ".yml", ".json")
@@ -53,7 +53,7 @@ def scenario_of(uploads: Sequence[Upload], folder: Path) -> Scenario:
     return parse_scenario(
         documents[0].content.decode("utf-8-sig"),
         name=documents[0].name,
-        base_folder=_kept(tables, folder) if tables else None,
+        base_folder=kept_tables(tables, folder) if tables else None,
         catalog=known_catalog(),
         confined=True,
     )
@@ -86,8 +86,19 @@ def _suffix(upload: Upload) -> str:
     return PurePosixPath(upload.name).suffix.lower()
 
 
-def _kept(tables: Sequence[Upload], folder: Path) -> Path:
-    """A folder that holds these tables: equal tables have one, so that a worker finds them again."""
+def kept_tables(tables: Sequence[Upload], folder: Path) -> Path:
+    """A folder that holds these tables: equal tables have one, so that a worker finds them again.
+
+    Args:
+        tables: with names that :func:`scenario_of` would take.
+        folder: where such folders are.
+
+    Raises:
+        ConfigurationError: a name or a content is not what a table may have.
+    """
+    findings = [finding for table in tables for finding in _faults(table)]
+    if findings:
+        raise ConfigurationError.from_findings(findings)
     digest = hashlib.sha256()
     for table in sorted(tables, key=lambda each: each.name):
         digest.update(f"{table.name}\0{len(table.content)}\0".encode())

@@ -10,7 +10,8 @@ import pytest
 from models.scenario import Scenario
 from planner import load_scenario
 from planner.clock import FakeClock
-from planner.ui.store import Store, new_token
+from planner.ui.browsers import new_token
+from planner.ui.store import Store
 from planner.ui.workspace import DRAFTS_LIMIT, Draft, Workspace
 
 
