@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from models.explanation import BindingRow, Fact, Reason, Rejection
@@ -16,11 +16,14 @@ def passed_over(problem: Problem, solution: Solution, binding: Sequence[BindingR
     """Why each unused candidate is unused: a limit that binds where it would go, or a cheaper one in use."""
     for demand in problem.demands:
         group = problem.candidates_of[demand.service]
+        question = _Question(problem, solution, binding)
         used = [c for c in group if solution.count(c.id)]
+        rivals = {
+            role: question.cheapest(c for c in used if c.role is role) for role in {c.role for c in group}
+        }
         for candidate in group:
             if not solution.count(candidate.id):
-                rivals = [c for c in used if c.role is candidate.role]
-                yield _Question(problem, solution, binding).reason(candidate, rivals)
+                yield question.reason(candidate, rivals[candidate.role])
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,13 @@ class _Question:
     solution: Solution
     binding: Sequence[BindingRow]
 
-    def reason(self, candidate: Candidate, used: Sequence[Candidate]) -> Rejection:
-        """Why a candidate is not among those in use of its service and role."""
+    def cheapest(self, used: Iterable[Candidate]) -> Candidate | None:
+        """The one that costs least per req/s; None where nothing is in use."""
+        return min(used, key=self._per_rps, default=None)
+
+    def reason(self, candidate: Candidate, rival: Candidate | None) -> Rejection:
+        """Why a candidate is not among those in use; the rival is the cheapest of those of its service and role."""
         own = self._per_rps(candidate)
-        rival = min(used, key=self._per_rps, default=None)
         facts: dict[str, Fact] = {"cost_per_rps": own}
         if rival is not None and self._per_rps(rival) <= own:
             facts |= {"instead": rival.id, "instead_cost_per_rps": self._per_rps(rival)}

@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.clock import Clock
 from planner.optimization.backends.column_generation.blocks import Shape
-from planner.optimization.backends.column_generation.finish import choose
+from planner.optimization.backends.column_generation.finish import Choice, choose
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
 from planner.optimization.backends.column_generation.patterns import Pattern
@@ -24,6 +24,10 @@ __all__ = ["Run", "conclude"]
 
 _CHOICE_SHARE: Final = 0.2
 _NEIGHBORHOOD: Final = 12
+
+_FEW: Final = 60
+_GLANCE: Final = 0.1
+"""Share of the time in which few blocks are repaired where any plan will do: seen whole they are better searched."""
 
 
 @dataclass
@@ -52,6 +56,8 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
     if _proven(ask, values, bound) and run.ready.keeps(values):
         return Outcome(Termination.OPTIMAL, values, bound)
     search = Neighborhoods(run.shape, ask.goal, run.scales, state)
+    if not ask.goal.terms and len(run.shape.blocks) <= _FEW:
+        end = min(end, clock.monotonic_s() + _GLANCE * ask.seconds)
 
     def good_enough() -> bool:
         value = search.value()
@@ -79,9 +85,14 @@ def _proven(ask: Ask, values: Mapping[Key, int], bound: float) -> bool:
 
 
 def _first_state(run: Run, relaxed: Relaxed, *, seconds: float) -> State:
-    """The best choice among all patterns; without one, the heaviest pattern of each block."""
-    master = run.master
+    """The best choice among all patterns, or the plan at hand; without both, the heaviest pattern of each block."""
+    master, hint = run.master, run.ask.hint
     choice = choose(master, master.patterns, seconds=seconds, gap=run.ask.gap / 2)
+    if hint is not None and _is_better(run, hint, choice):
+        return State(
+            [{column.key: hint[column.key] for column in block.columns} for block in run.shape.blocks],
+            {column.key: hint[column.key] for column in run.shape.master},
+        )
     if choice is not None:
         blocks: dict[int, Mapping[Key, int]] = {p.block: p.decode() for p in choice.patterns}
         columns = choice.columns
@@ -92,6 +103,17 @@ def _first_state(run: Run, relaxed: Relaxed, *, seconds: float) -> State:
         [blocks[number] for number in range(len(run.shape.blocks))],
         {column.key: value for column, value in zip(run.shape.master, columns, strict=True)},
     )
+
+
+def _is_better(run: Run, hint: Mapping[Key, int], choice: Choice | None) -> bool:
+    """Whether a hint is a whole plan that keeps every row and beats the choice, if there is one."""
+    program, goal = run.ask.program, run.ask.goal
+    if any(column.key not in hint for column in program.columns):
+        return False
+    if choice is not None and goal.activity(hint) >= choice.value + goal.constant:
+        return False
+    inside = all(column.lower <= hint[column.key] <= column.upper for column in program.columns)
+    return inside and run.ready.keeps(hint)
 
 
 def _heaviest(run: Run, relaxed: Relaxed) -> dict[int, Mapping[Key, int]]:

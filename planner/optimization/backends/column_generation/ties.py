@@ -55,6 +55,12 @@ class Ties:
         return self.terms.values / self.scales[self.terms.sums]
 
     @cached_property
+    def tied(self) -> frozenset[Key]:
+        """Columns that are in a row."""
+        keys = list(self.position)
+        return frozenset(keys[column] for column in np.unique(self.terms.columns).tolist())
+
+    @cached_property
     def use(self) -> dict[Key, tuple[tuple[int, float], ...]]:
         """(row, scaled coefficient) pairs by column."""
         keys = list(self.position)
