@@ -153,7 +153,7 @@ def _penalties(usage: Usage, shape: Shape) -> Floats:
         abs(usage.cost[column.key]) * (column.upper - column.lower)
         for block in shape.blocks
         for column in block.columns
-        if usage.cost.get(column.key) and not usage.use.get(column.key)
+        if usage.cost.get(column.key) and column.key not in usage.ties.tied
     ]
     overall = max([abs(value) for value in usage.cost.values()], default=1.0)
     return np.maximum(np.where(worst > 0, _DEAREST * worst, overall), max(ranges, default=0.0))
