@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from models.ids import ServiceId
 from planner.optimization.backends.engine import Outcome, Termination
 from planner.optimization.levels import Descent
-from planner.optimization.program import Goal, Key, Row
+from planner.optimization.program import Column, Goal, Key, Row
 
 __all__ = ["CapSearch", "Shares", "worst"]
 
@@ -32,6 +33,11 @@ _EXCLUDING: Final = 0.4
 
 _SLICE: Final = 0.35
 """Share of the time left for one look for a plan."""
+
+_DESCENDING: Final = 0.5
+"""Share of the time left for minimizing the largest share itself."""
+
+_ROUNDING: Final = 1e-6
 
 _STEP: Final = 0.01
 """How far above the excluded caps the first plan is looked for, relative to the cap."""
@@ -103,8 +109,26 @@ class CapSearch:
             if outcome.values is None:
                 return outcome
         self._exclude()
+        self._descend()
         self._look_above()
         return None
+
+    def _descend(self) -> None:
+        """Minimize the largest share as a column for a while: a weak bound, but plans that get better in one search."""
+        if self.proven() or self.left_s <= 0:
+            return
+        largest: Key = ("t", "largest")
+        ties = (
+            Row(("unserved", service, "largest"), dict(terms) | {largest: -1}, upper=0)
+            for service, terms in self.shares.items()
+        )
+        column = Column(largest, self.excluded + 1, min(self.value, self.whole))
+        outcome = self.descent.probe(
+            Goal("largest", {largest: 1}), (*self.held, *ties), _DESCENDING * self.left_s, (column,)
+        )
+        self._take(outcome)
+        if outcome.values is not None and outcome.bound is not None:
+            self.excluded = max(self.excluded, ceil(outcome.bound - _ROUNDING) - 1)
 
     def _exclude(self) -> None:
         """Bisect caps by proof alone."""
@@ -144,6 +168,9 @@ class CapSearch:
         outcome = self.descent.probe(_ANY, self._rows(cap), seconds)
         if outcome.termination is Termination.INFEASIBLE:
             self.excluded = max(self.excluded, cap)
-        elif outcome.values is not None and worst(self.shares, outcome.values) < self.value:
-            self.values = outcome.values
+        self._take(outcome)
         return outcome
+
+    def _take(self, outcome: Outcome) -> None:
+        if outcome.values is not None and worst(self.shares, outcome.values) < self.value:
+            self.values = outcome.values

@@ -32,14 +32,14 @@ class Knowing(Enumerating):
 
 
 class Blind(Enumerating):
-    """Finds nothing below some cap, and does not say that there is nothing."""
+    """Finds nothing without a cap or below some cap, and does not say that there is nothing."""
 
     def __init__(self, below: int) -> None:
         super().__init__()
         self.below = below
 
     def minimize(self, ask: Ask) -> Outcome:
-        cap = next((row.upper for row in ask.program.rows if row.key[-1] == "cap"), None)
+        cap = next((row.upper for row in ask.program.rows if row.key[-1] == "cap"), 0)
         outcome = super().minimize(ask)
         return Outcome(Termination.TIMED_OUT) if cap is not None and cap < self.below else outcome
 
@@ -101,6 +101,16 @@ def test_caps_that_nothing_is_known_of_are_no_proof() -> None:
     assert search.value >= least + 2
     assert search.bound <= least
     assert not search.proven()
+
+
+def test_one_search_for_the_largest_share_finds_and_proves_where_no_cap_is_excluded() -> None:
+    least = the_least(4, (4, 3))
+    engine = Enumerating()
+    search = a_search(engine, 4, (4, 3))
+    assert search.run() is None
+    assert (search.value, search.bound) == (least, least)
+    goals = [ask.goal.name for ask in engine.asks]
+    assert goals[-1] == "largest"
 
 
 def test_where_no_cap_has_a_plan_the_outcome_says_so() -> None:
