@@ -16,14 +16,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from planner.optimization.backends.column_generation.blocks import Block
-from planner.optimization.backends.column_generation.branching import (
-    CUTS,
-    KNOWN,
-    Memory,
-    Relaxed,
-    branch_and_cut,
-)
+from planner.optimization.backends.column_generation.branching import CUTS, KNOWN, branch_and_cut
 from planner.optimization.backends.column_generation.settling import OPEN, Exact
+from planner.optimization.backends.column_generation.tree_search import Memory, Relaxed
 from planner.optimization.program import Column, Row
 from planner.optimization.scaling import GRID
 

@@ -1,14 +1,13 @@
 """Branch and cut for small blocks, compiled: a least-cost choice under any rows, with a bound that is valid.
 
-The relaxation lets shares be real (they live on a fine grid) and branches on whole columns alone, so its bound holds
-for the block as formulated; values are settled on the grid exactly before they count. One dictionary serves the whole
-tree: the dual simplex goes on from wherever the last node left it. Nodes that are not looked at any more leave the
-bound of their parent behind.
+The relaxation lets shares be real (they live on a fine grid), so its bound holds for the block as formulated; values
+are settled on the grid exactly before they count. At the root the relaxation is cut, and what reduced costs fix is
+taken out; the tree is searched in what is left.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numba import njit
@@ -23,14 +22,23 @@ from planner.optimization.backends.column_generation.dictionary import (
     reoptimize,
     safe_bound,
 )
+from planner.optimization.backends.column_generation.narrowing import Narrow, hold, narrow
 from planner.optimization.backends.column_generation.rounding_cuts import round_row
-from planner.optimization.backends.column_generation.settling import Exact, settle
+from planner.optimization.backends.column_generation.settling import Exact
+from planner.optimization.backends.column_generation.tree_search import (
+    Memory,
+    Relaxed,
+    fractional,
+    offer,
+    round_vertex,
+    search,
+    tighten,
+    value_of,
+)
 
-__all__ = ["CUTS", "KNOWN", "Memory", "Relaxed", "branch_and_cut"]
+__all__ = ["CUTS", "KNOWN", "branch_and_cut"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 CUTS: Final = 16
 """Room for cuts by block."""
@@ -39,87 +47,13 @@ KNOWN: Final = 12
 """Values by block that are kept from one turn to the next."""
 
 _ROUNDS: Final = 12
-_WHOLE: Final = 1e-6
-_NODES_UNTIL_REBUILT: Final = 40
-_DEEPEST: Final = 400
-_GRID_NODES: Final = 24
-"""Nodes below a choice of replicas that the grid of shares does not allow."""
-
-_FIRST_NODES: Final = 4
-"""Nodes whose fractional vertices are rounded up to a choice; later ones only where they are whole."""
-
-_BUMPS: Final = 4
-_UP_FIRST: Final = 0.3
 _STALE: Final = 3
 _NOTHING: Final = 1e-12
 
 
-class Relaxed(NamedTuple):
-    """The block as real numbers: shares count from 0 to 1, rows have a largest coefficient of 1.
-
-    Attributes:
-        a: rows in use and room for cuts, x columns.
-        lower: lower end of every column, then of every row's activity.
-        upper: upper end likewise.
-        sided: rows x (has a lower side, has an upper side) as they were given.
-        whole: columns that are whole.
-        grid: steps of one unit, by column.
-    """
-
-    a: Floats
-    lower: Floats
-    upper: Floats
-    sided: Bools
-    whole: Bools
-    grid: Floats
-
-
-class Memory(NamedTuple):
-    """What a block remembers between turns.
-
-    Attributes:
-        counts: rows in use, values known.
-        known: values, newest first overwritten last.
-        basic: variables that were basic at the root.
-    """
-
-    counts: Ints
-    known: Ints
-    basic: Bools
-
-
 @njit(cache=True, nogil=True)
-def _value(cost: Floats, grid: Floats, x: Ints) -> float:
-    total = 0.0
-    for j in range(x.shape[0]):
-        total += cost[j] * x[j] / grid[j]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _remember(memory: Memory, cost: Floats, grid: Floats, x: Ints) -> None:
-    """Keep new values; the dearest make room."""
-    count = memory.counts[1]
-    slot = count
-    if count < memory.known.shape[0]:
-        memory.counts[1] += 1
-    else:
-        dearest = -np.inf
-        for k in range(count):
-            value = _value(cost, grid, memory.known[k])
-            if value > dearest:
-                slot, dearest = k, value
-    memory.known[slot] = x
-
-
-@njit(cache=True, nogil=True)
-def _offer(memory: Memory, cost: Floats, grid: Floats, x: Ints, best: float) -> float:
-    """The better of the best value and that of x, which is remembered if it is the better one."""
-    value = _value(cost, grid, x)
-    if best == np.inf or value < best - 1e-12 * abs(best):
-        _remember(memory, cost, grid, x)
-        return value
-    return best
+def _cutoff(best: float, gap: float) -> float:
+    return best - gap * abs(best) if best < np.inf else np.inf
 
 
 @njit(cache=True, nogil=True)
@@ -225,82 +159,6 @@ def _purge(block: Relaxed, memory: Memory) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _fractional(x: Floats, whole: Bools, cost: Floats) -> int:
-    """The whole column that is farthest from whole, dear ones first; -1 for none."""
-    best, most = -1, 0.0
-    for j in range(whole.shape[0]):
-        if whole[j]:
-            step = x[j] - np.floor(x[j])
-            away = min(step, 1.0 - step)
-            if away > _WHOLE:
-                score = (0.02 + away) * (1e-9 + abs(cost[j]))
-                if score > most:
-                    best, most = j, score
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _off_grid(x: Floats, whole: Bools, grid: Floats) -> int:
-    """The share that is farthest from a step of the grid; -1 for none."""
-    best, most = -1, 1e-4
-    for j in range(whole.shape[0]):
-        if not whole[j]:
-            step = x[j] * grid[j] - np.floor(x[j] * grid[j])
-            away = min(step, 1.0 - step)
-            if away > most:
-                best, most = j, away
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _tighten(lp: Dictionary, whole: Bools, slack: float) -> None:
-    """Ends of whole columns beyond which the goal would pass the best value (reduced costs); ``slack`` is what is left."""
-    n = whole.shape[0]
-    for q in range(n):
-        j = lp.nonbasis[q]
-        if j >= n or not whole[j] or lp.upper[j] <= lp.lower[j] or lp.reduced[q] == 0.0:
-            continue
-        steps = np.floor(slack / abs(lp.reduced[q]) + 1e-6)
-        if lp.reduced[q] > 0.0:
-            lp.upper[j] = min(lp.upper[j], lp.lower[j] + steps)
-        else:
-            lp.lower[j] = max(lp.lower[j], lp.upper[j] - steps)
-
-
-@njit(cache=True, nogil=True)
-def _settle_leaf(block: Relaxed, exact: Exact, lp: Dictionary, rows: int, step: Floats, x: Ints) -> bool:
-    """Values on the grid for whole columns as they are; routed with a step of room in every row where that is needed."""
-    n = block.whole.shape[0]
-    if settle(exact, lp.x[:n], block.grid, step, x, 0):
-        return True
-    lower, upper = lp.lower.copy(), lp.upper.copy()
-    for j in range(n):
-        if block.whole[j]:
-            lp.lower[j] = lp.upper[j] = np.rint(lp.x[j])
-    for i in range(block.sided.shape[0]):
-        if block.lower[n + i] >= block.upper[n + i]:
-            continue
-        room = 0.0
-        for j in range(n):
-            if not block.whole[j]:
-                room += abs(block.a[i, j]) / block.grid[j]
-        if block.sided[i, 0]:
-            lp.lower[n + i] += room
-        if block.sided[i, 1]:
-            lp.upper[n + i] -= room
-    done = reoptimize(lp, block.a[:rows], np.inf) == OPTIMAL and settle(
-        exact, lp.x[:n], block.grid, step, x, 0
-    )
-    lp.lower[:], lp.upper[:] = lower, upper
-    return done
-
-
-@njit(cache=True, nogil=True)
-def _cutoff(best: float, gap: float) -> float:
-    return best - gap * abs(best) if best < np.inf else np.inf
-
-
-@njit(cache=True, nogil=True)
 def _root(block: Relaxed, lp: Dictionary, memory: Memory, cost: Floats, cutoff: float) -> tuple[int, float]:
     """The relaxation with cuts, as far as they help: how it ended, and its bound."""
     n = cost.shape[0]
@@ -318,12 +176,7 @@ def _root(block: Relaxed, lp: Dictionary, memory: Memory, cost: Floats, cutoff: 
         new = safe_bound(lp, block.a[: memory.counts[0]], cost)
         stale = stale + 1 if new < bound + 1e-5 * abs(bound) else 0
         bound = max(bound, new)
-        if (
-            status != OPTIMAL
-            or bound >= cutoff
-            or stale >= _STALE
-            or _fractional(lp.x, block.whole, cost) < 0
-        ):
+        if status != OPTIMAL or bound >= cutoff or stale >= _STALE or fractional(lp.x, block.whole, cost) < 0:
             break
         if not _separate(block, lp, memory):
             break
@@ -334,66 +187,31 @@ def _root(block: Relaxed, lp: Dictionary, memory: Memory, cost: Floats, cutoff: 
     return status, bound
 
 
-class _Tree(NamedTuple):
-    """Open nodes, last in first out: boxes of the columns, bound of the parent, whether shares were branched on."""
-
-    lows: Floats
-    highs: Floats
-    bounds: Floats
-    on_grid: Bools
+@njit(cache=True, nogil=True)
+def _narrowed(block: Relaxed, lp: Dictionary, left: Narrow, rows: int) -> Relaxed:
+    """The relaxation of what is left of a block."""
+    n, k, m = block.whole.shape[0], left.columns.shape[0], left.rows.shape[0]
+    given = left.exact.low.shape[0]
+    a = np.zeros((m, k))
+    lower, upper = np.zeros(k + m), np.zeros(k + m)
+    grid = block.grid[left.columns]
+    lower[:k] = left.exact.least / grid
+    upper[:k] = left.exact.most / grid
+    free = np.zeros(n, dtype=np.bool_)
+    free[left.columns] = True
+    for r in range(m):
+        i = left.rows[r]
+        shift = 0.0
+        for j in range(n):
+            if not free[j] and block.a[i, j] != 0.0:
+                shift += block.a[i, j] * left.fixed[j] / block.grid[j]
+        a[r] = block.a[i][left.columns]
+        lower[k + r], upper[k + r] = block.lower[n + i] - shift, block.upper[n + i] - shift
+    return Relaxed(a, lower, upper, block.sided[left.rows[:given]], block.whole[left.columns], grid)
 
 
 @njit(cache=True, nogil=True)
-def _push(tree: _Tree, top: int, lp: Dictionary, j: int, scale: float, node: tuple[float, bool]) -> int:
-    """Both sides of column j at its value, the likelier one on top; how many nodes are open now."""
-    n = tree.lows.shape[1]
-    split = min(max(lp.x[j], lp.lower[j]), lp.upper[j]) * scale
-    down = np.floor(split)
-    up_first = split - down > _UP_FIRST
-    for child in range(2):
-        tree.lows[top], tree.highs[top] = lp.lower[:n], lp.upper[:n]
-        if (child == 1) == up_first:
-            tree.lows[top, j] = max(tree.lows[top, j], (down + 1.0) / scale)
-        else:
-            tree.highs[top, j] = min(tree.highs[top, j], down / scale)
-        if tree.lows[top, j] <= tree.highs[top, j]:
-            tree.bounds[top], tree.on_grid[top] = node
-            top += 1
-    return top
-
-
-@njit(cache=True, nogil=True)
-def _try_vertex(
-    block: Relaxed, exact: Exact, memory: Memory, lp: Dictionary, cost: Floats, best: float
-) -> tuple[int, float]:
-    """Values from a vertex without fractions: the share to branch on if the grid does not allow them, and the best value."""
-    n = cost.shape[0]
-    x = np.zeros(n, dtype=np.int64)
-    vertex = lp.x[:n].copy()
-    step = cost / block.grid
-    settled = _settle_leaf(block, exact, lp, memory.counts[0], step, x)
-    lp.x[:n] = vertex
-    if settled:
-        return -1, _offer(memory, cost, block.grid, x, best)
-    if settle(exact, vertex, block.grid, step, x, _BUMPS):
-        best = _offer(memory, cost, block.grid, x, best)
-    return _off_grid(vertex, block.whole, block.grid), best
-
-
-@njit(cache=True, nogil=True)
-def _round_vertex(
-    block: Relaxed, exact: Exact, memory: Memory, lp: Dictionary, cost: Floats, best: float
-) -> float:
-    """The best value once a vertex with fractions is rounded up."""
-    n = cost.shape[0]
-    x = np.zeros(n, dtype=np.int64)
-    if settle(exact, lp.x[:n], block.grid, cost / block.grid, x, _BUMPS):
-        return _offer(memory, cost, block.grid, x, best)
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _search(  # noqa: PLR0915 - one loop is one search
+def _search_what_is_left(
     block: Relaxed,
     exact: Exact,
     memory: Memory,
@@ -401,48 +219,33 @@ def _search(  # noqa: PLR0915 - one loop is one search
     cost: Floats,
     start: tuple[float, float, float, int],
 ) -> tuple[float, int]:
-    """Depth-first search below the root; ``start`` is its bound, the best value, the gap and how many nodes."""
-    root, best, gap, most = start
-    n, whole = cost.shape[0], block.whole
-    a = block.a[: memory.counts[0]]
-    tree = _Tree(
-        np.empty((_DEEPEST, n)),
-        np.empty((_DEEPEST, n)),
-        np.empty(_DEEPEST),
-        np.zeros(_DEEPEST, dtype=np.bool_),
+    """Search the block without what reduced costs have fixed; values found are written back."""
+    n, rows = cost.shape[0], memory.counts[0]
+    left = narrow(exact, block.a[:rows], lp.lower[:n], lp.upper[:n])
+    small = _narrowed(block, lp, left, rows)
+    x = left.fixed.copy()
+    x[left.columns] = 0
+    constant = value_of(cost, block.grid, x)
+    k, m = left.columns.shape[0], left.rows.shape[0]
+    basic = np.zeros(k + m, dtype=np.bool_)
+    basic[:k] = memory.basic[left.columns]
+    for r in range(m):
+        basic[k + r] = memory.basic[n + left.rows[r]]
+    own = Memory(np.array([m, 0]), np.zeros((KNOWN, k), dtype=np.int64), basic)
+    own_cost = cost[left.columns]
+    own_lp = new_dictionary(k, m)
+    own_lp.lower[:], own_lp.upper[:] = small.lower, small.upper
+    rebuild(own_lp, small.a, own_cost, basic)
+    bound, best, slack, most = start
+    found, nodes = search(
+        small, left.exact, own, own_lp, own_cost, (bound - constant, best - constant, slack, most)
     )
-    tree.lows[0], tree.highs[0], tree.bounds[0] = lp.lower[:n], lp.upper[:n], root
-    top, low, visited, grids = 1, np.inf, 0, 0
-    while top > 0:
-        top -= 1
-        if tree.bounds[top] >= _cutoff(best, gap) or visited >= most or top + 2 >= _DEEPEST:
-            low = min(low, tree.bounds[top])
-            continue
-        visited += 1
-        below = tree.on_grid[top]
-        grids += below
-        if visited % _NODES_UNTIL_REBUILT == 0:
-            rebuild(lp, a, cost, memory.basic)
-        lp.lower[:n], lp.upper[:n] = tree.lows[top], tree.highs[top]
-        status = reoptimize(lp, a, _cutoff(best, gap))
-        if status == INFEASIBLE:
-            continue
-        bound = max(tree.bounds[top], safe_bound(lp, a, cost))
-        j = -1
-        if status == OPTIMAL and bound < _cutoff(best, gap):
-            j = _fractional(lp.x, whole, cost)
-            if j < 0:
-                j, best = _try_vertex(block, exact, memory, lp, cost, best)
-                below = True
-            elif visited < _FIRST_NODES:
-                best = _round_vertex(block, exact, memory, lp, cost, best)
-        if j < 0 or bound >= _cutoff(best, gap) or (below and grids > _GRID_NODES):
-            low = min(low, bound)
-            continue
-        if whole[j]:
-            _tighten(lp, whole, best - bound)
-        top = _push(tree, top, lp, j, 1.0 if whole[j] else block.grid[j], (bound, below))
-    return min(low, best), visited
+    for known in range(own.counts[1]):
+        x = left.fixed.copy()
+        x[left.columns] = own.known[known]
+        if hold(exact, x):
+            best = offer(memory, cost, block.grid, x, best)
+    return min(found + constant, best), nodes
 
 
 @njit(cache=True, nogil=True)
@@ -465,12 +268,13 @@ def branch_and_cut(
     lp = new_dictionary(cost.shape[0], block.a.shape[0])
     best = np.inf
     for k in range(memory.counts[1]):
-        best = min(best, _value(cost, block.grid, memory.known[k]))
+        best = min(best, value_of(cost, block.grid, memory.known[k]))
     status, bound = _root(block, lp, memory, cost, _cutoff(best, gap))
     if status == INFEASIBLE:
         return np.inf, 1
     if bound >= _cutoff(best, gap):
         return min(bound, best), 1
-    best = _round_vertex(block, exact, memory, lp, cost, best)
-    _tighten(lp, block.whole, best - bound)
-    return _search(block, exact, memory, lp, cost, (bound, best, gap, most))
+    best = round_vertex(block, exact, memory, lp, cost, best)
+    tighten(lp, block.whole, best - bound)
+    slack = gap * abs(best if best < np.inf else bound)
+    return _search_what_is_left(block, exact, memory, lp, cost, (bound, best, slack, most))
