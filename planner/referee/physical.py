@@ -204,7 +204,7 @@ def ratio(index: Index) -> Iterator[Row]:
 
 
 def variants(index: Index) -> Iterator[Row]:
-    """Of each role at most so many variants have replicas."""
+    """Of each role at most so many variants have replicas; a rule of one service alone, whose use is not reported."""
     for demand in index.problem.demands:
         for role in Role if demand.max_variants is not None else ():
             running = {candidate.variant for candidate in index.running.get((demand.service, role), ())}
@@ -218,5 +218,4 @@ def variants(index: Index) -> Iterator[Row]:
                 allowed=Fraction(demand.max_variants),
                 unit="variant",
                 say=f"Service {whose} runs {{found}} variants at once and may run {{allowed}}.",
-                step=Fraction(1),
             )

@@ -9,13 +9,13 @@ import pytest
 from models.explanation import Reason
 from models.hardware import Accelerator
 from models.llm import GroupedQueryAttention, Llm, Precision
-from models.performance import Origin, Rating, RatingQuestion, Unrated
+from models.performance import Origin, PerformanceChoice, Rating, RatingQuestion, Unrated
 from models.queueing import FitQuality, QueueingParameters
 from models.queueing_profile import QueueingProfile
 from models.saturation import SaturationThresholds
 from models.variant import Parallelism, Role, Variant
 from models.workload import Slo
-from planner.performance import rate
+from planner.performance import chosen_sources, rate
 from planner.performance.queueing import QueueingSource, case_of
 
 PARAMETERS = QueueingParameters(alpha_ms=6.5, beta_ms_per_token=0.022, gamma_ms_per_token=5e-5, max_batch=128)
@@ -202,6 +202,14 @@ def test_an_llm_of_which_only_the_name_is_known_is_not_held_to_a_memory() -> Non
     assert isinstance(answer, Rating)
     assert answer.kv_capacity_tokens is None
     assert "KV capacity unknown" in answer.source
+
+
+def test_the_roofline_says_nothing_of_an_llm_whose_shape_is_not_known() -> None:
+    opaque = Llm.model_validate({"id": "granite_13b", "opaque": True})
+    (roofline,) = chosen_sources(PerformanceChoice(sources=("roofline",)), {})
+    answer = rate(a_question({"queueing": None}, llm=opaque), roofline)
+    assert isinstance(answer, Unrated)
+    assert answer.facts["roofline_lacks"] == "the shape of the LLM"
 
 
 def test_many_questions_are_each_answered_as_alone() -> None:

@@ -201,6 +201,8 @@ def _cannot(question: RatingQuestion) -> Unrated | None:
     """What keeps the formula from answering; another source may know."""
     slo, variant = question.slo, question.variant
     missing = list(lacking(setup_of(question)))
+    if question.llm.opaque:
+        missing = ["the shape of the LLM"]
     if variant.pods_per_replica > 1:
         missing.append("a link between pods")
     if slo.e2e_s is not None and variant.role is not Role.BOTH:
