@@ -24,7 +24,18 @@ __all__ = ["Block", "Shape", "grown", "shape_of"]
 Ints = NDArray[np.int64]
 
 _LOCAL: Final = frozenset(
-    {"demand", "rate", "headroom", "bounds", "safe_scale_in", "survive", "ratio", "start", "incumbents"}
+    {
+        "demand",
+        "rate",
+        "headroom",
+        "bounds",
+        "safe_scale_in",
+        "survive",
+        "ratio",
+        "start",
+        "incumbents",
+        "variants",
+    }
 )
 _ALONE: Final = frozenset({"n", "z", "y"})
 """A candidate or a share whose every row was folded away is still a block of its own, not a column of the master."""
