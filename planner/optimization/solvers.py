@@ -40,9 +40,13 @@ def exact_engine(clock: Clock | None = None) -> Engine:
     from planner.optimization.backends.race import BySize, Relay, Turn
 
     at_once = Turn(_highs, most_s=0.3)
-    small = partial(Relay, [at_once, Turn(_column_generation, share=0.5), _cp_sat, _highs], clock=clock)
+    small = partial(Relay, [at_once, Turn(_column_generation, share=0.5), _cp_sat, _scip], clock=clock)
     scarce = partial(Relay, [Turn(_highs, most_s=1.0), _cp_sat, _highs], clock=clock)
-    return BySize(small, scarce, partial(_for_fleets, clock))
+    # HiGHS 1.16 was seen to need forty seconds for one on such programs, and SCIP a tenth of one.
+    lengths = partial(
+        Relay, [Turn(_scip, share=0.5), Turn(_column_generation, share=0.5), _cp_sat], clock=clock
+    )
+    return BySize(small, scarce, lengths=lengths, large=partial(_for_fleets, clock))
 
 
 def cp_sat() -> Solver:

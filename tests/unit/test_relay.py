@@ -8,7 +8,7 @@ import pytest
 
 from planner.clock import FakeClock
 from planner.optimization.backends.engine import Engine, Outcome, Termination
-from planner.optimization.backends.race import Relay, works
+from planner.optimization.backends.race import BySize, Relay, works
 from planner.optimization.exact import WholeProgram
 from planner.optimization.program import Goal
 from planner.optimization.protocol import SolveOptions, SolveResult
@@ -133,3 +133,28 @@ def answered(takes_s: float) -> SolveResult:
     engine = Scripted(clock, [Said(TIMED_OUT, takes_s=takes_s)] * 3, name="a")
     relay = Relay([lambda: engine], clock=clock)
     return WholeProgram(relay, name="test", clock=clock)(a_problem(), SolveOptions())
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        ([("n", "x")], "small"),
+        ([("n", "x"), ("z", "chat")], "scarce"),
+        ([("n", "x"), ("z", "chat"), ("a", "x", "short")], "lengths"),
+        ([("n", str(number)) for number in range(600)], "large"),
+    ],
+)
+def test_each_kind_of_program_has_its_relay(columns: list[tuple[str, ...]], kind: str) -> None:
+    clock, asked = FakeClock(), list[str]()
+
+    def maker(name: str) -> Any:
+        def make() -> Relay:
+            asked.append(name)
+            return Relay([lambda: Scripted(clock, [Said(TIMED_OUT)], name=name)], clock=clock)
+
+        return make
+
+    by_size = BySize(maker("small"), maker("scarce"), lengths=maker("lengths"), large=maker("large"))
+    by_size.minimize(an_ask(a_program(dict.fromkeys(columns, 9)), Goal("cost", {columns[0]: 1})))
+    assert asked == [kind]
+    assert [spell.engine for spell in by_size.spells] == [kind]

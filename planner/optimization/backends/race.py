@@ -18,6 +18,10 @@ _LARGE: Final = 600
 """Columns from which column generation goes first: below, HiGHS may be done before its kernel is loaded."""
 
 
+_SHARE: Final = "a"
+"""First name of the keys of columns that only routing by length has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One engine's turn: a share of the time left, and at most so many seconds. The last turn takes all that is left."""
@@ -118,14 +122,19 @@ def _spell(ask: Ask, engine: str, seconds: float, outcomes: tuple[Outcome, Outco
 
 
 class BySize:
-    """An engine for each kind of program: large ones, small ones whose demand may stay unserved, other small ones."""
+    """An engine for each kind of program: large, routed by length, with demand that may stay unserved, or none of these."""
 
     name = "auto"
 
     def __init__(
-        self, small: Callable[[], Relay], scarce: Callable[[], Relay], large: Callable[[], Relay]
+        self,
+        small: Callable[[], Relay],
+        scarce: Callable[[], Relay],
+        *,
+        lengths: Callable[[], Relay],
+        large: Callable[[], Relay],
     ) -> None:
-        self._makers = {"small": small, "scarce": scarce, "large": large}
+        self._makers = {"small": small, "scarce": scarce, "lengths": lengths, "large": large}
         self._made: dict[str, Relay] = {}
         self.spells: list[Spell] = []
 
@@ -151,4 +160,6 @@ def _kind(ask: Ask) -> str:
     columns = ask.program.columns
     if len(columns) >= _LARGE:
         return "large"
+    if any(column.key[0] == _SHARE for column in columns):
+        return "lengths"
     return "scarce" if any(c.key[0] == "z" and c.lower < c.upper for c in columns) else "small"
