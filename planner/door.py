@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from os import PathLike
 
@@ -120,6 +120,10 @@ def explain(question: Question, solution: Solution) -> Explanation:
     return reasons(problem, solution, judged, rerate=rerate)
 
 
+def _untold(front: ParetoFront) -> None:
+    """Nobody wants to hear of points as they are found."""
+
+
 def pareto(
     question: Question,
     x: Axis | str = Axis.COST,
@@ -127,6 +131,7 @@ def pareto(
     *,
     points: int = 25,
     options: SolveOptions | None = None,
+    told: Callable[[ParetoFront], None] = _untold,
 ) -> ParetoFront:
     """Plans of which none is better than another in both axes, each proven.
 
@@ -135,7 +140,9 @@ def pareto(
         x: ``cost``, ``power``, ``unserved``, ``changes`` or ``headroom``.
         y: another of them.
         points: how many at most, the ends among them.
-        options: time for all of them together, gap (default 0), threads.
+        options: time for all of them together, gap (default 0), threads; once cancelled, the points so far are the
+            answer.
+        told: is given the front so far whenever there is another point.
 
     Raises:
         ConfigurationError: the question or an axis is wrong.
@@ -144,7 +151,8 @@ def pareto(
     from planner.optimization.fronts import EXACTLY
     from planner.optimization.fronts import pareto as front
 
-    return front(_problem(question), (Axis(x), Axis(y)), points=points, options=options or EXACTLY)
+    axes = (Axis(x), Axis(y))
+    return front(_problem(question), axes, points=points, options=options or EXACTLY, told=told)
 
 
 def _problem(question: Question) -> Problem:

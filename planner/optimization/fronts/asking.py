@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.problem import Problem
 from models.scenario import ObjectiveLevel
@@ -26,7 +26,7 @@ class Asking:
 
     Attributes:
         engine: answers.
-        options: gap and threads.
+        options: gap, threads, and whether somebody wants an end.
         clock: measures time.
         deadline_s: when to stop.
         stopped: how the last ask ended that gave no values.
@@ -46,7 +46,7 @@ class Asking:
     def smallest(self, program: IntegerProgram, goal: Goal) -> Outcome:
         """The smallest value of a goal."""
         left = self.seconds_left
-        if left <= 0:
+        if left <= 0 or self.options.cancelled():
             self.stopped = Termination.TIMED_OUT
             return Outcome(Termination.TIMED_OUT)
         ask = Ask(
@@ -56,6 +56,7 @@ class Asking:
             gap=self.options.gap,
             threads=self.options.threads,
             seed=self.options.seed,
+            cancelled=self.options.cancelled,
         )
         outcome = self.engine.minimize(ask)
         if outcome.values is None:
@@ -65,7 +66,7 @@ class Asking:
     def served_best(self, problem: Problem) -> tuple[Formulation, IntegerProgram] | None:
         """The program in which as little demand as possible stays unserved; None where there is no plan."""
         formulation = formulate(problem)
-        options = SolveOptions(max(0.0, self.seconds_left), self.options.gap, self.options.threads)
+        options = replace(self.options, time_limit_s=max(0.0, self.seconds_left), warm=None)
         descent = Descent(self.engine, formulation.program, options, 0.0, self.clock, silent)
         descend(descent, formulation.index, (ObjectiveLevel.UNSERVED,), last=False)
         if descent.stopped is not None and not descent.values:

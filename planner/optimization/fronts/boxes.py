@@ -38,13 +38,20 @@ class Staircase(Generic[P]):
     complete: bool = False
 
 
-def staircase(leftmost: Best[P], lowest: Best[P], *, most: int) -> Staircase[P]:
+def _untold(points: list[P]) -> None:
+    """Nobody wants to hear of points as they are found."""
+
+
+def staircase(
+    leftmost: Best[P], lowest: Best[P], *, most: int, told: Callable[[list[P]], None] = _untold
+) -> Staircase[P]:
     """Points none of which is better than another in both numbers; both ends, and at most ``most`` in all.
 
     Args:
         leftmost: the smallest x where y is at most so large, then the smallest y.
         lowest: the smallest y where x is at most so large, then the smallest x.
         most: points at most, at least the two ends.
+        told: is given the stairs so far, from left to right, whenever there is another point.
     """
     first = leftmost(None)
     if first is None:
@@ -53,6 +60,7 @@ def staircase(leftmost: Best[P], lowest: Best[P], *, most: int) -> Staircase[P]:
     if last is None:
         return Staircase([first])
     found = {each.place: each for each in (first, last)}
+    told(_undominated(list(found.values())))
     complete, boxes = True, _Boxes(first, last)
     boxes.add(first, last)
     while boxes.heap and len(found) < most:
@@ -63,12 +71,14 @@ def staircase(leftmost: Best[P], lowest: Best[P], *, most: int) -> Staircase[P]:
             complete = False
             continue
         found[lower.place] = lower
+        told(_undominated(list(found.values())))
         boxes.add(lower, right)
         upper = lowest(lower.place[0] - 1) if len(found) < most else None
         if upper is None or not _inside(upper, left, lower):
             complete = False
             continue
         found[upper.place] = upper
+        told(_undominated(list(found.values())))
         boxes.add(left, upper)
     return Staircase(_undominated(list(found.values())), complete and not boxes.heap)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from models.pareto import Axis, ParetoFront, ParetoPoint
@@ -35,6 +36,10 @@ _ENDS: Final = 2
 _NO_POINT: Final = {Termination.INFEASIBLE: Status.INFEASIBLE, Termination.TIMED_OUT: Status.TIMED_OUT}
 
 
+def _untold(front: ParetoFront) -> None:
+    """Nobody wants to hear of points as they are found."""
+
+
 def pareto(
     problem: Problem,
     axes: tuple[Axis, Axis],
@@ -42,6 +47,7 @@ def pareto(
     points: int = 25,
     options: SolveOptions = EXACTLY,
     clock: Clock | None = None,
+    told: Callable[[ParetoFront], None] = _untold,
 ) -> ParetoFront:
     """Plans of which none is better than another in both axes, from the best in x to the best in y.
 
@@ -54,8 +60,9 @@ def pareto(
         problem: the question.
         axes: x and y.
         points: how many at most; the ends are always two of them.
-        options: time for all of them together, gap, threads.
+        options: time for all of them together, gap, threads; once cancelled, the points so far are the answer.
         clock: measures that time.
+        told: is given the front so far whenever there is another point.
 
     Raises:
         ConfigurationError: the axes are the same, or cannot be weighed against one another.
@@ -68,20 +75,25 @@ def pareto(
     turned = x is Axis.HEADROOM
     plans = _plans(problem, (y, x) if turned else axes, asking)
     stairs: Staircase[Plan] = Staircase()
+
+    def front(so_far: list[Plan], *, complete: bool = False) -> ParetoFront:
+        found = tuple(_point(problem, plan, axes) for plan in so_far)
+        return ParetoFront(
+            problem=problem.name,
+            x=x,
+            y=y,
+            x_unit=_unit(problem, x),
+            y_unit=_unit(problem, y),
+            status=_status(found, asking),
+            points=found[::-1] if turned else found,
+            complete=complete and _proven(found),
+            derived_from=problem.fingerprint,
+        )
+
     if plans is not None:
-        stairs = staircase(plans.leftmost, plans.lowest, most=points)
-    found = tuple(_point(problem, plan, axes) for plan in stairs.points)
-    return ParetoFront(
-        problem=problem.name,
-        x=x,
-        y=y,
-        x_unit=_unit(problem, x),
-        y_unit=_unit(problem, y),
-        status=_status(found, asking),
-        points=found[::-1] if turned else found,
-        complete=stairs.complete and asking.seconds_left > 0 and _proven(found),
-        derived_from=problem.fingerprint,
-    )
+        stairs = staircase(plans.leftmost, plans.lowest, most=points, told=lambda so_far: told(front(so_far)))
+    ended = asking.seconds_left <= 0 or options.cancelled()
+    return front(stairs.points, complete=stairs.complete and not ended)
 
 
 def _refuse(axes: tuple[Axis, Axis], points: int) -> None:
