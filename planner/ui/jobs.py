@@ -177,6 +177,7 @@ class Workers:
     ) -> None:
         self._lock = threading.RLock()
         self._woken = threading.Condition(self._lock)
+        self._over = threading.Condition(self._lock)
         self._clock = clock or SystemClock()
         self._start = start
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -184,7 +185,8 @@ class Workers:
         self._begun: dict[str, float] = {}
         self._line: deque[str] = deque()
         self._closed = False
-        self._seats = [_Seat(self) for _ in range(size)]
+        self._busy = threading.Event()
+        self._seats = [_Seat(self, at_once=place == 0) for place in range(size)]
 
     def ask(self, task: Task) -> str:
         """Have a task done; the key under which to look. A failed or stopped one is tried again."""
@@ -199,6 +201,8 @@ class Workers:
             self._jobs.move_to_end(key)
             self._watchers[key] = 1
             self._line.append(key)
+            if self._begun or len(self._line) > 1:
+                self._busy.set()
             self._woken.notify()
         return key
 
@@ -209,6 +213,17 @@ class Workers:
             if job is None or key not in self._begun or job.over:
                 return job
             return replace(job, seconds=self._clock.monotonic_s() - self._begun[key])
+
+    def wait(self, key: str, seconds: float) -> Job | None:
+        """The job as it stands when it is over, or when so much time has passed."""
+
+        def settled() -> bool:
+            job = self._jobs.get(key)
+            return job is None or job.over
+
+        with self._lock:
+            self._over.wait_for(settled, timeout=seconds)
+        return self.look(key)
 
     def stop(self, key: str) -> None:
         """Stop a job for one who asked for it; it goes on while others wait for the same."""
@@ -232,11 +247,19 @@ class Workers:
         """End all processes; waiting jobs are stopped."""
         with self._lock:
             self._closed = True
+            self._busy.set()
             self._woken.notify_all()
         for seat in self._seats:
             seat.end()
 
     # What seats need.
+
+    def wait_until_needed(self) -> None:
+        """Return when there is more to do than one process does, or the first job is over.
+
+        Processes load solvers when they start, and would be in each other's way while somebody waits for the first.
+        """
+        self._busy.wait()
 
     def next_job(self) -> tuple[str, Task] | None:
         """Wait for a job; None when there will be no more."""
@@ -287,10 +310,13 @@ class Workers:
     def _finish(self, key: str, **changes: Any) -> None:  # noqa: ANN401 - fields of a job
         begun = self._begun.pop(key, self._clock.monotonic_s())
         self._put(key, seconds=self._clock.monotonic_s() - begun, partial=None, **changes)
+        self._busy.set()
         self._forget_old(key)
 
     def _put(self, key: str, **changes: Any) -> None:  # noqa: ANN401 - fields of a job
         self._jobs[key] = replace(self._jobs[key], **changes)
+        if self._jobs[key].over:
+            self._over.notify_all()
 
     def _forget_old(self, newest: str) -> None:
         sizes = {key: len(job.result or "") for key, job in self._jobs.items()}
@@ -305,10 +331,16 @@ class Workers:
 
 
 class _Seat:
-    """One thread that keeps one process busy."""
+    """One thread that keeps one process busy.
 
-    def __init__(self, workers: Workers) -> None:
+    Args:
+        workers: give it jobs.
+        at_once: its process is started now, and not only when it is needed.
+    """
+
+    def __init__(self, workers: Workers, *, at_once: bool = True) -> None:
         self._workers = workers
+        self._at_once = at_once
         self._process: Process | None = None
         self.key: str | None = None
         threading.Thread(target=self._run, name="fleetplan-worker", daemon=True).start()
@@ -334,6 +366,8 @@ class _Seat:
             self._process.end()
 
     def _run(self) -> None:
+        if not self._at_once:
+            self._workers.wait_until_needed()
         self._process = self._workers.new_process()
         while (job := self._workers.next_job()) is not None:
             self.key, task = job

@@ -49,7 +49,7 @@ _TASKS: Final = "fleetplan.tasks"
 @st.cache_resource(show_spinner=False)
 def workers() -> Workers:
     """The worker processes of this server."""
-    return Workers(1)
+    return Workers(2)
 
 
 @st.cache_resource(show_spinner=False)

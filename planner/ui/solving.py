@@ -1,23 +1,33 @@
-"""Asking for a plan and watching it come: button, live value and bound, stop; a first answer meanwhile."""
+"""Asking for a plan and watching it come: button, live value and bound, stop; a first answer meanwhile.
+
+What was answered before an edit stays on the page, marked as such, until there is an answer to the draft as it is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import streamlit as st
 
 from models.report import Report
+from models.solution import Level
 from planner.ui import session
 from planner.ui.faults import show_sentences
 from planner.ui.jobs import Failure, Job, State
+from planner.ui.words import said
 from planner.ui.workspace import Draft
-from planner.wording.numbers import number, percent
+from planner.wording import level_name, percent, quantity
 
-__all__ = ["QUESTION", "Answer", "show_solving"]
+__all__ = ["QUESTION", "Answer", "ask_plan", "show_solving"]
 
 QUESTION: Final = "plan"
-_LOOK_AGAIN_S: Final = 0.4
+_LOOK_AGAIN_S: Final = 0.3
+_PATIENCE_S: Final = 0.8
+"""A page waits so long for an answer before it draws progress: most are there by then."""
+
+_ANSWERED: Final = "fleetplan.answered"
+_WAITED: Final = "fleetplan.waited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +35,21 @@ class Answer:
     """What there is to draw.
 
     Attributes:
-        report: of the draft as it is now.
+        key: of the job that it comes from; what is worked out of it is kept under this.
+        report: of the draft as it is now, or where ``old`` of what it was.
         first: it is greedy's, the proven one is on its way.
+        old: the draft, or how it is solved, was changed since.
     """
 
+    key: str
     report: Report
-    first: bool
+    first: bool = False
+    old: bool = False
+
+
+def ask_plan() -> None:
+    """Have the open draft planned, as it is now."""
+    session.ask(QUESTION, session.plan_task_of(session.workspace().draft))
 
 
 def show_solving(draft: Draft) -> Answer | None:
@@ -38,31 +57,73 @@ def show_solving(draft: Draft) -> Answer | None:
 
     The first visit is solved without asking, so that there is something to look at.
     """
-    task = session.plan_task_of(draft)
+    key = session.plan_task_of(draft).key
     if session.asked(QUESTION) is None:
-        session.ask(QUESTION, task)
-    job = session.workers().look(task.key)
-    if job is None or job.state is State.STOPPED:
-        _show_button(draft, "Solve", primary=True)
-        return None
-    if job.failure is not None:
+        ask_plan()
+    job = _patiently(key)
+    if job is not None and job.result is not None:
+        return _current(draft, key)
+    if job is not None and not job.over:
+        _show_progress(key)
+        if job.partial is not None:
+            return Answer(f"{key}-first", session.read_report(f"{key}-first", job.partial), first=True)
+        return _old(draft)
+    if job is not None and job.failure is not None:
         _show_failure(job.failure)
-        _show_button(draft, "Try again")
-        return None
-    if not job.over:
-        _show_progress(task.key)
-        if job.partial is None:
-            return None
-        return Answer(session.read_report(f"{task.key}-first", job.partial), first=True)
+    old = _old(draft)
+    _show_button(job, old)
+    return old
+
+
+def _patiently(key: str) -> Job | None:
+    """The job; one that just began is given a moment, once, since most need no more."""
+    job = session.workers().look(key)
+    if job is None or job.over or st.session_state.get(_WAITED) == key:
+        return job
+    st.session_state[_WAITED] = key
+    return session.workers().wait(key, _PATIENCE_S)
+
+
+def _current(draft: Draft, key: str) -> Answer | None:
     report = session.report_of(draft)
-    return None if report is None else Answer(report, first=False)
+    if report is None:
+        return None
+    _answered()[draft.name] = key
+    return Answer(key, report)
 
 
-def _show_button(draft: Draft, label: str, *, primary: bool = False) -> None:
-    if st.button(
-        label, type="primary" if primary else "secondary", icon=":material/play_arrow:", key="solve"
-    ):
-        session.ask(QUESTION, session.plan_task_of(draft))
+def _old(draft: Draft) -> Answer | None:
+    """What the draft was answered before it was changed."""
+    key = _answered().get(draft.name)
+    job = None if key is None else session.workers().look(key)
+    if key is None or job is None or job.result is None:
+        return None
+    return Answer(key, session.read_report(key, job.result), old=True)
+
+
+def _answered() -> dict[str, str]:
+    """Jobs with the last answers, by draft."""
+    answered: dict[str, str] = st.session_state.setdefault(_ANSWERED, {})
+    return answered
+
+
+def _show_button(job: Job | None, old: Answer | None) -> None:
+    if old is not None:
+        st.warning(
+            "Edited since this plan: solve again. All below is about the scenario as it was.",
+            icon=":material/history:",
+        )
+    elif job is None:
+        st.markdown(
+            "Nobody has planned this draft yet. **Solve** finds which variant runs how often on which GPUs, proves how "
+            "good that is, and says what limits it."
+        )
+    elif job.state is State.STOPPED:
+        st.markdown("Stopped before there was a plan.")
+    label = "Try again" if job is not None and job.failure is not None else "Solve"
+    if st.button(label, type="primary", icon=":material/play_arrow:", key="solve"):
+        st.session_state.pop(_WAITED, None)
+        ask_plan()
         st.rerun()
 
 
@@ -71,8 +132,9 @@ def _show_progress(key: str) -> None:
     job = session.workers().look(key)
     if job is None or job.over:
         st.rerun()
-    said, button = st.columns([5, 1], vertical_alignment="center")
-    said.markdown(_sentence(job))
+    words, button = st.columns([5, 1], vertical_alignment="center")
+    with words:
+        _show_levels(job)
     label = "Stopping" if job.state is State.STOPPING else "Stop"
     stops = button.button(
         label,
@@ -80,6 +142,7 @@ def _show_progress(key: str) -> None:
         disabled=job.state is State.STOPPING,
         help="End with the best plan so far.",
         key="stop",
+        width="stretch",
     )
     if stops:
         session.stop(QUESTION)
@@ -88,21 +151,30 @@ def _show_progress(key: str) -> None:
         st.rerun()
 
 
-def _sentence(job: Job) -> str:
+def _show_levels(job: Job) -> None:
+    """How far each level is, the one that is worked on last."""
     if job.state is State.WAITING:
-        return "Waiting for another plan to be finished."
+        st.markdown("Waiting for another plan to be finished.")
+        return
     levels = list(job.progress.values())
     if not levels:
-        return f"Sizing and formulating, {job.seconds:.1f} s."
-    latest = levels[-1]
-    value, bound, gap = (latest[name] for name in ("value", "bound", "gap"))
+        st.markdown(f"Sizing and formulating, {job.seconds:.1f} s.")
+        return
+    sentences = [said(_sentence(level)) for level in levels]
+    st.markdown(f"Solving, {job.seconds:.1f} s: **{sentences[-1]}**")
+    if len(sentences) > 1:
+        st.caption("  \n".join(sentences[:-1]))
+
+
+def _sentence(latest: Any) -> str:  # noqa: ANN401 - an event as JSON holds it
+    name = level_name(Level(name=latest["level"], value=0.0))
+    value, bound, gap = (latest[key] for key in ("value", "bound", "gap"))
     parts = [
-        f"**{latest['level']}**",
-        f"value {number(value)}" if value is not None else "no plan yet",
-        f"proven bound {number(bound)}" if bound is not None else "no bound yet",
+        f"value {quantity(value, '')}" if value is not None else "no plan yet",
+        f"proven bound {quantity(bound, '')}" if bound is not None else "no bound yet",
         f"gap {percent(gap)}" if gap is not None else "",
     ]
-    return f"Solving, {job.seconds:.1f} s: " + ", ".join(part for part in parts if part) + "."
+    return f"{name}: {', '.join(part for part in parts if part)}"
 
 
 def _show_failure(failure: Failure) -> None:

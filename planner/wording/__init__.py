@@ -43,6 +43,7 @@ from planner.wording.numbers import (
 from planner.wording.reasons import reason_sentence
 from planner.wording.relaxations import latency_promises, relaxation_sentence
 from planner.wording.statuses import (
+    answer_name,
     engines_sentence,
     headline,
     level_figures,
@@ -62,6 +63,7 @@ from planner.wording.waves import (
 __all__ = [
     "ROWS_SHOWN",
     "amount_phrase",
+    "answer_name",
     "axis_figure",
     "axis_name",
     "binding_sentence",

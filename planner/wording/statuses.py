@@ -53,6 +53,17 @@ def headline(answer: Comparison, *, proves: bool = True, scarce: bool = False) -
     return f"{service}. {_doubt(levels, proves=proves)}"
 
 
+def answer_name(comparison: Comparison, *, heuristic: bool, scarce: bool) -> str:
+    """What an answer is called beside others."""
+    solver = comparison.solution.proof.solver
+    if heuristic or comparison.assessment is None:
+        return solver
+    if scarce:
+        return f"best under scarcity ({solver})"
+    best = "optimum" if comparison.solution.status is Status.OPTIMAL else "best found"
+    return f"{best} ({solver})"
+
+
 def level_name(level: Level) -> str:
     """The name of a level as people read it: ``unserved share, priority 1``."""
     name, *classes = level.name.split("/")

@@ -9,12 +9,11 @@ from rich.text import Text
 
 from models.problem import CostUnit, Problem
 from models.report import Assessment, Comparison
-from models.solution import Status
 from planner.cli.screen.layout import Column, table
 from planner.planning import NOT_RUN
 from planner.wording import money, number, percent
 
-__all__ = ["answer_name", "comparison_table"]
+__all__ = ["comparison_table"]
 
 
 def comparison_table(problem: Problem, rows: Iterable[tuple[str, Comparison]]) -> Table:
@@ -26,17 +25,6 @@ def comparison_table(problem: Problem, rows: Iterable[tuple[str, Comparison]]) -
         style = "bold" if index == 0 else ""
         made.add_row(Text(name, style=style), *_figures(comparison, style))
     return made
-
-
-def answer_name(comparison: Comparison, *, heuristic: bool, scarce: bool) -> str:
-    """What an answer is called beside others."""
-    solver = comparison.solution.proof.solver
-    if heuristic or comparison.assessment is None:
-        return solver
-    if scarce:
-        return f"best under scarcity ({solver})"
-    best = "optimum" if comparison.solution.status is Status.OPTIMAL else "best found"
-    return f"{best} ({solver})"
 
 
 def _figures(comparison: Comparison, style: str) -> list[Text]:

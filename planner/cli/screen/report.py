@@ -9,7 +9,7 @@ from rich.text import Text
 
 from models.report import Assessment, Comparison, Report
 from models.solution import Status
-from planner.cli.screen.comparison_table import answer_name, comparison_table
+from planner.cli.screen.comparison_table import comparison_table
 from planner.cli.screen.explanation import show_differences
 from planner.cli.screen.layout import Column, bullets, panel, section, table
 from planner.cli.screen.plan_table import PlanView, plan_table
@@ -22,6 +22,7 @@ from planner.planning import (
     unkept_promises,
 )
 from planner.wording import (
+    answer_name,
     binding_sentence,
     conflict_rows,
     conflict_sentence,

@@ -33,25 +33,25 @@ def show_chart(
     """
     st.altair_chart(chart, width="stretch" if wide else "content", key=f"chart-{name}")
     st.caption(says)
-    picture, table, _ = st.columns([1, 1, 6])
-    picture.download_button(
-        "PNG",
-        lambda: _png(chart),
-        file_name=f"{name}.png",
-        mime="image/png",
-        icon=":material/image:",
-        key=f"png-{name}",
-        width="stretch",
-    )
-    table.download_button(
-        "CSV",
-        csv_of(rows),
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        icon=":material/table:",
-        key=f"csv-{name}",
-        width="stretch",
-    )
+    with st.container(horizontal=True):
+        st.download_button(
+            "PNG",
+            lambda: _png(chart),
+            file_name=f"{name}.png",
+            mime="image/png",
+            icon=":material/image:",
+            key=f"png-{name}",
+            help=f"The chart {name} as a picture.",
+        )
+        st.download_button(
+            "CSV",
+            csv_of(rows),
+            file_name=f"{name}.csv",
+            mime="text/csv",
+            icon=":material/table:",
+            key=f"csv-{name}",
+            help=f"The figures of the chart {name} as a table.",
+        )
 
 
 def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from models.fleet import RunningVariant
 from models.hardware import Node, NodeGrowth, Offering, Pool, PowerDomain, Quota
 from models.saturation import Headroom, SaturationThresholds
 from models.workload import Service, Slo, Survive
@@ -76,6 +77,7 @@ class Table:
         columns: from left to right; the first is the name of the part.
         grows: whether rows may be added.
         owner: place of the parts that hold these, where they are nested; the row says which.
+        about: what else there is to know before one edits it.
     """
 
     name: str
@@ -84,10 +86,13 @@ class Table:
     columns: tuple[Column, ...]
     grows: bool = False
     owner: tuple[str, ...] = ()
+    about: str = ""
 
 
 RATE: Final = "arrival_rps"
 """Not a field of a service: the sum over its buckets, which are scaled together."""
+
+REPLICAS: Final = "replicas"
 
 TABLES: Final = (
     Table(
@@ -164,6 +169,21 @@ TABLES: Final = (
             Column("cap_w", "cap, W", Kind.NUMBER, PowerDomain),
         ),
         grows=True,
+        about="A cap counts for the pools that name its power domain; the text says which pools a cap names itself.",
+    ),
+    Table(
+        "running",
+        "Running",
+        ("fleet", "running"),
+        (
+            Column("service", "service", Kind.TEXT, RunningVariant),
+            Column("variant", "variant", Kind.TEXT, RunningVariant),
+            Column("pool", "pool", Kind.TEXT, RunningVariant),
+            Column(REPLICAS, "ready replicas", Kind.COUNT, RunningVariant),
+            Column("pending", "on order", Kind.COUNT, RunningVariant),
+        ),
+        grows=True,
+        about="What runs now: plans are compared with it, and each replica started or stopped is a change.",
     ),
 )
 
@@ -231,6 +251,8 @@ def _write(part: Fields, column: Column, value: object) -> None:
     if value == column.default and column.kind is Kind.FLAG:
         value = None
     _set(part, column.path.split("."), value)
+    if column.path == REPLICAS and isinstance(value, int):
+        _forget_details(part, value)
 
 
 def _scale_buckets(service: Fields, rate: object) -> None:
@@ -243,6 +265,13 @@ def _scale_buckets(service: Fields, rate: object) -> None:
     for place, bucket in enumerate(buckets):
         share = bucket["arrival_rps"] / before if before else float(place == 0)
         bucket["arrival_rps"] = rate * share
+
+
+def _forget_details(running: Fields, replicas: int) -> None:
+    """Of fewer replicas no more is known than of each of them."""
+    details = running.get("details", ())
+    if len(details) > replicas:
+        _set(running, ["details"], list(details)[: max(0, replicas)] or None)
 
 
 def _list(fields: Mapping[str, Any], place: Sequence[str]) -> list[Fields]:

@@ -14,6 +14,7 @@ from planner.ui.tasks.protocol import Reporter, Run
 __all__ = ["TASKS", "Reporter", "Run", "task"]
 
 TASKS: Final = {
+    "closer": "planner.ui.tasks.closer",
     "plan": "planner.ui.tasks.plan",
 }
 """Kind of a task -> the module whose ``run`` does it; loaded when it is first asked for."""
