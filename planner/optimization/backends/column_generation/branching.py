@@ -49,11 +49,28 @@ KNOWN: Final = 12
 _ROUNDS: Final = 12
 _STALE: Final = 3
 _NOTHING: Final = 1e-12
+_TRACE: Final = 1e-7
 
 
 @njit(cache=True, nogil=True)
 def _cutoff(best: float, gap: float) -> float:
     return best - gap * abs(best) if best < np.inf else np.inf
+
+
+@njit(cache=True, nogil=True)
+def _guide(block: Relaxed, cost: Floats, asked: Floats) -> None:
+    """Costs with a trace of what a share takes up of replicas: without it all shares tie, and the simplex circles."""
+    n = cost.shape[0]
+    asked[:] = cost
+    for i in range(block.sided.shape[0]):
+        rate = np.inf
+        for j in range(n):
+            if block.whole[j] and block.a[i, j] > 0.0 and cost[j] > 0.0:
+                rate = min(rate, cost[j] / block.a[i, j])
+        if rate < np.inf and block.sided[i, 0]:
+            for j in range(n):
+                if not block.whole[j] and block.a[i, j] < 0.0:
+                    asked[j] -= _TRACE * rate * block.a[i, j]
 
 
 @njit(cache=True, nogil=True)
@@ -163,7 +180,7 @@ def _root(block: Relaxed, lp: Dictionary, memory: Memory, cost: Floats, cutoff: 
     """The relaxation with cuts, as far as they help: how it ended, and its bound."""
     n = cost.shape[0]
     _purge(block, memory)
-    rebuild(lp, block.a[: memory.counts[0]], cost, memory.basic)
+    rebuild(lp, block.a[: memory.counts[0]], memory.basic)
     lp.lower[:] = block.lower
     lp.upper[:] = block.upper
     bound = -np.inf
@@ -235,7 +252,8 @@ def _search_what_is_left(
     own_cost = cost[left.columns]
     own_lp = new_dictionary(k, m)
     own_lp.lower[:], own_lp.upper[:] = small.lower, small.upper
-    rebuild(own_lp, small.a, own_cost, basic)
+    own_lp.asked[:] = lp.asked[left.columns]
+    rebuild(own_lp, small.a, basic)
     bound, best, slack, most = start
     found, nodes = search(
         small, left.exact, own, own_lp, own_cost, (bound - constant, best - constant, slack, most)
@@ -266,6 +284,7 @@ def branch_and_cut(
     """
     gap, most = limits
     lp = new_dictionary(cost.shape[0], block.a.shape[0])
+    _guide(block, cost, lp.asked)
     best = np.inf
     for k in range(memory.counts[1]):
         best = min(best, value_of(cost, block.grid, memory.known[k]))

@@ -41,6 +41,7 @@ class Dictionary(NamedTuple):
 
     Attributes:
         cells: basic variables as sums of nonbasic ones, rows x columns.
+        asked: cost of every column that it is made for; it may differ a little from the true one, bounds do not.
         reduced: the goal as a sum of nonbasic variables.
         basis: variable of each row; structurals are 0..n-1, the activity of row i is n + i.
         nonbasis: variable of each column.
@@ -50,6 +51,7 @@ class Dictionary(NamedTuple):
     """
 
     cells: Floats
+    asked: Floats
     reduced: Floats
     basis: Ints
     nonbasis: Ints
@@ -63,6 +65,7 @@ def new_dictionary(columns: int, rows: int) -> Dictionary:
     """Room for so many columns and rows."""
     return Dictionary(
         np.zeros((rows, columns)),
+        np.zeros(columns),
         np.zeros(columns),
         np.zeros(rows, dtype=np.int64),
         np.zeros(columns, dtype=np.int64),
@@ -96,18 +99,17 @@ def _pivot(lp: Dictionary, rows: int, r: int, q: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def rebuild(lp: Dictionary, a: Floats, cost: Floats, wanted: NDArray[np.bool_]) -> None:
+def rebuild(lp: Dictionary, a: Floats, wanted: NDArray[np.bool_]) -> None:
     """The dictionary of a basis from the rows as they were given.
 
     Args:
         lp: is filled; boxes and values are left alone.
         a: rows in use x columns.
-        cost: of every column.
         wanted: which variables are to be basic; what would be singular stays out.
     """
     rows, n = a.shape
     lp.cells[:rows] = a
-    lp.reduced[:] = cost
+    lp.reduced[:] = lp.asked
     lp.basis[:rows] = np.arange(n, n + rows)
     lp.nonbasis[:] = np.arange(n)
     for q in range(n):

@@ -278,7 +278,7 @@ def search(  # noqa: PLR0915 - one loop is one search
         below = tree.on_grid[top]
         grids += below
         if visited % _NODES_UNTIL_REBUILT == 0:
-            rebuild(lp, a, cost, memory.basic)
+            rebuild(lp, a, memory.basic)
         lp.lower[:n], lp.upper[:n] = tree.lows[top], tree.highs[top]
         status = reoptimize(lp, a, best - slack)
         if status == INFEASIBLE:
