@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.column_generation.blocks import Shape
+from planner.optimization.backends.column_generation.branched import compile_branching
 from planner.optimization.backends.column_generation.conclusion import Run, conclude
 from planner.optimization.backends.column_generation.covering import compile_kernel
 from planner.optimization.backends.column_generation.master import Master
@@ -53,6 +54,7 @@ class ColumnGeneration:
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         compile_kernel()
+        compile_branching()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
@@ -155,8 +157,9 @@ def _penalties(usage: Usage, shape: Shape) -> Floats:
         for column in block.columns
         if usage.cost.get(column.key) and column.key not in usage.ties.tied
     ]
+    beside = max(ranges, default=0.0)
     overall = max([abs(value) for value in usage.cost.values()], default=1.0)
-    return np.maximum(np.where(worst > 0, _DEAREST * worst, overall), max(ranges, default=0.0))
+    return np.maximum(np.where(worst > 0, _DEAREST * worst, overall), beside)
 
 
 def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> Relaxed | None:
