@@ -107,11 +107,11 @@ class PerformanceChoice(Value):
     """Which sources say what one replica can do, in which order, and how careful to be with modeled figures."""
 
     sources: tuple[Name, ...] = Field(
-        ("measured",),
+        ("measured", "queueing", "roofline"),
         description="who is asked after given figures, in this order; the first that knows answers",
     )
     rows: Rows = Field(
-        Rows.COVERING,
+        Rows.INTERPOLATED,
         description="covering: a row answers for shapes that are no larger; interpolated: between rows, inside their hull",
     )
     pessimism: Share = Field(

@@ -210,11 +210,13 @@ def plugins(options: PluginOptions) -> ExitCode:
     """List what can be chosen by name, and where it is from."""
     from planner.cli.screen.layout import Column, table
     from planner.optimization import SOLVERS
+    from planner.performance import SOURCES
 
     del options
     made = table([Column(header, right=False) for header in ("kind", "name", "from", "loads")])
-    for plugin in SOLVERS.plugins():
-        made.add_row(SOLVERS.kind, plugin.name, plugin.source, plugin.target)
+    for kind, found in ((SOLVERS.kind, SOLVERS.plugins()), (SOURCES.kind, SOURCES.plugins())):
+        for plugin in found:
+            made.add_row(kind, plugin.name, plugin.source, plugin.target)
     out_console().print(made)
     return ExitCode.DONE
 
