@@ -38,7 +38,7 @@ __all__ = ["BranchedPricer", "Branchings"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_WORK: Final = 3_000_000
+_WORK: Final = 20_000_000
 """Nodes of a block times the cells of its dictionary, at most."""
 
 _LEAST_GAP: Final = 3e-5

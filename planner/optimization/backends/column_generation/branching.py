@@ -255,6 +255,7 @@ def _search_what_is_left(
     own_lp.asked[:] = lp.asked[left.columns]
     rebuild(own_lp, small.a, basic)
     bound, best, slack, most = start
+    most = most * n * rows // max(1, k * m)  # nodes of a smaller block are cheaper
     found, nodes = search(
         small, left.exact, own, own_lp, own_cost, (bound - constant, best - constant, slack, most)
     )
