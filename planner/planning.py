@@ -111,9 +111,14 @@ def plan_problem(
     options: SolveOptions | None = None,
     progress: Progress = silent,
     clock: Clock | None = None,
+    scenario: Scenario | None = None,
 ) -> Report:
-    """As :func:`plan_scenario`, for a problem that is sized already."""
-    return _report(problem, solver, _run(options, progress, _Watch(clock or SystemClock())))
+    """As :func:`plan_scenario`, for a problem that is sized already.
+
+    With the ``scenario`` that it was sized from, looser latency promises are among the relaxations.
+    """
+    rerate = None if scenario is None else rerating(scenario, problem)
+    return _report(problem, solver, _run(options, progress, _Watch(clock or SystemClock())), rerate=rerate)
 
 
 def closer(

@@ -39,7 +39,7 @@ def show_opening() -> None:
         )
     st.download_button(
         "Download draft",
-        dump_scenario(draft.scenario),
+        lambda: dump_scenario(draft.scenario),
         file_name=f"{_file_name(draft.name)}.yaml",
         mime="application/yaml",
         icon=":material/download:",

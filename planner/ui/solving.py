@@ -6,6 +6,7 @@ What was answered before an edit stays on the page, marked as such, until there 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 import streamlit as st
@@ -25,6 +26,9 @@ QUESTION: Final = "plan"
 _LOOK_AGAIN_S: Final = 0.3
 _PATIENCE_S: Final = 0.8
 """A page waits so long for an answer before it draws progress: most are there by then."""
+
+_DRAWING: Final = ("pandas", "altair")
+"""What an answer is drawn with; loaded while it is on its way."""
 
 _ANSWERED: Final = "fleetplan.answered"
 _WAITED: Final = "fleetplan.waited"
@@ -81,6 +85,8 @@ def _patiently(key: str) -> Job | None:
     if job is None or job.over or st.session_state.get(_WAITED) == key:
         return job
     st.session_state[_WAITED] = key
+    for name in _DRAWING:
+        import_module(name)
     return session.workers().wait(key, _PATIENCE_S)
 
 

@@ -7,7 +7,7 @@ import io
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -20,8 +20,14 @@ Chart = Any
 
 
 def show_chart(
-    chart: Chart, rows: Sequence[Mapping[str, Any]], *, name: str, says: str, wide: bool = True
-) -> None:
+    chart: Chart,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    says: str,
+    wide: bool = True,
+    picks: str | None = None,
+) -> list[dict[str, Any]]:
     """Draw a chart, what it says for those who do not see it, and its downloads.
 
     Args:
@@ -30,8 +36,12 @@ def show_chart(
         name: of the files, and of the widgets.
         says: one sentence, read to those who do not see the chart.
         wide: stretch it over the page.
+        picks: name of a selection in the chart; the page runs again when somebody clicks.
+
+    Returns:
+        What is selected, a mapping for each; nothing where nothing can be.
     """
-    st.altair_chart(chart, width="stretch" if wide else "content", key=f"chart-{name}")
+    picked = _drawn(chart, f"chart-{name}", width="stretch" if wide else "content", picks=picks)
     st.caption(says)
     with st.container(horizontal=True):
         st.download_button(
@@ -52,6 +62,17 @@ def show_chart(
             key=f"csv-{name}",
             help=f"The figures of the chart {name} as a table.",
         )
+    return picked
+
+
+def _drawn(
+    chart: Chart, key: str, *, width: Literal["stretch", "content"], picks: str | None
+) -> list[dict[str, Any]]:
+    if picks is None:
+        st.altair_chart(chart, width=width, key=key)
+        return []
+    event: Any = st.altair_chart(chart, width=width, key=key, on_select="rerun", selection_mode=picks)
+    return list(event.selection.get(picks) or [])
 
 
 def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -51,7 +51,8 @@ def show_limits(report: Report, worth: Sequence[Worth] | None) -> None:
         st.caption("No shared limit binds: every pool, quota, cap and budget has room for one more replica.")
     if not worth:
         return
-    nothing = [each for each in worth if is_worth_nothing(each)]
+    told = {_asked_of(row) for row in _shared(report)}
+    nothing = [each for each in worth if is_worth_nothing(each) and (each.family, each.key) not in told]
     if nothing:
         st.caption(said(worthless_sentence(nothing)))
 
@@ -64,14 +65,17 @@ def _item(row: dict[str, str]) -> str:
 
 def limit_rows(report: Report, worth: Sequence[Worth] | None) -> list[dict[str, str]]:
     """Limits that bind, then whatever else is worth something."""
-    shared = [row for row in report.explanation.binding if row.family not in _OWN]
     known = {(each.family, each.key): each for each in worth or ()}
     rows, told = [], set()
-    for row in shared:
+    for row in _shared(report):
         each = known.get(_asked_of(row))
         told.add(_asked_of(row))
         rows.append(_row(spaced(binding_sentence(row)), each, asked=worth is not None))
     return [*rows, *_others(worth or (), told)]
+
+
+def _shared(report: Report) -> list[BindingRow]:
+    return [row for row in report.explanation.binding if row.family not in _OWN]
 
 
 def _others(worth: Iterable[Worth], told: set[tuple[str, tuple[str, ...]]]) -> list[dict[str, str]]:

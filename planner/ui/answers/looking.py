@@ -69,16 +69,15 @@ def _show_progress(key: str) -> None:
     if job is None or job.over:
         st.rerun()
     limit_s = session.workspace().how.time_limit_s
-    said, button = st.columns([5, 1], vertical_alignment="center")
     waits = job.state is State.WAITING
     text = (
         "Waiting for another task."
         if waits
         else f"Looking closer, {job.seconds:.0f} of at most {limit_s:.0f} s."
     )
-    said.progress(min(1.0, job.seconds / limit_s), text)
-    if button.button(
-        "Stop",
+    st.progress(min(1.0, job.seconds / limit_s), text)
+    if st.button(
+        "Stop looking",
         icon=":material/stop:",
         key=f"look-stop-{key}",
         disabled=job.state is State.STOPPING,

@@ -12,7 +12,7 @@ from planner.ui.workspace import How
 
 __all__ = ["SOLVER_NAMES", "show_how"]
 
-SOLVER_NAMES: Final = ("auto", "cp-sat", "pulp", "column-generation", *HEURISTICS)
+SOLVER_NAMES: Final = ("auto", "cp-sat", "pulp", "pulp-cbc", "scip", "column-generation", *HEURISTICS)
 """Solvers that come with fleetplan; asking for the installed ones would load them."""
 
 _PERCENT: Final = 100.0

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from models.report import Report
 from models.scenario import Scenario
+from planner.clock import SystemClock
 from planner.optimization.protocol import SolveOptions
-from planner.planning import judge, plan_scenario, sized, solve_with
+from planner.planning import judge, plan_problem, sized, solve_with
 from planner.ui.jobs import Task
 from planner.ui.tasks.protocol import Reporter
 from planner.ui.workspace import How
 
 __all__ = ["plan_task", "run"]
+
+_LEAST_S: Final = 0.1
+"""Time that the answer has even where sizing took all of it."""
 
 
 def plan_task(scenario: Scenario, how: How) -> Task:
@@ -26,14 +30,18 @@ def run(given: Mapping[str, Any], report: Reporter) -> str:
     """The report of a plan, JSON; its greedy beginning as a partial answer."""
     scenario = Scenario.model_validate(given["scenario"])
     how = How.model_validate(given["how"])
+    clock = SystemClock()
+    began_s = clock.monotonic_s()
     problem = sized(scenario, allow_unserved=how.allow_unserved)
+    size_s = clock.monotonic_s() - began_s
     greedy = judge(problem, "greedy", solve_with(problem, solver="greedy").solution)
     report.partial(Report(problem=problem, answer=greedy).model_dump_json())
-    answer = plan_scenario(
-        scenario,
+    left_s = max(_LEAST_S, how.time_limit_s - (clock.monotonic_s() - began_s))
+    answer = plan_problem(
+        problem,
         solver=how.solver,
-        options=SolveOptions(time_limit_s=how.time_limit_s, gap=how.gap, cancelled=report.stopped),
+        options=SolveOptions(time_limit_s=left_s, gap=how.gap, cancelled=report.stopped),
         progress=report.progress,
-        allow_unserved=how.allow_unserved,
+        scenario=scenario,
     )
-    return answer.model_dump_json()
+    return answer.but(seconds={**answer.seconds, "size": size_s}).model_dump_json()
