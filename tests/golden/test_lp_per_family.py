@@ -134,11 +134,6 @@ def changing() -> Problem:
     return a_problem(None, [now, LARGE], max_changes=3)
 
 
-def starting() -> Problem:
-    """A start of the large variant costs 1.5."""
-    return a_problem(None, [SMALL, LARGE.but(startup_cost=1.5, current=1)])
-
-
 def growing() -> Problem:
     """A pool of one node that may grow by two of four GPUs."""
     return a_problem(
@@ -194,7 +189,6 @@ CASES: Final[dict[str, tuple[str, Callable[[], Problem]]]] = {
     "ratio": ("ratio", lambda: demanding(*pair(), ratio=PrefillDecodeRatio(min=0.25, max=1.5))),
     "variants": ("variants", lambda: demanding(max_variants=1)),
     "change": ("change", changing),
-    "start": ("start", starting),
 }  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from planner.optimization.program import IntegerProgram, Row
 __all__ = ["POLICY", "conflict_of"]
 
 POLICY: Final = (
-    "start",
     "change",
     "ratio",
     "variants",

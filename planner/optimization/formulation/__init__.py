@@ -36,7 +36,6 @@ FAMILIES: Final[tuple[Family, ...]] = (
     by_length.survive_rows,
     counts.ratio_rows,
     counts.change_rows,
-    counts.start_rows,
 )
 """Every family whose rows follow from the index alone; placement, incumbents and variants bring columns of their own."""
 

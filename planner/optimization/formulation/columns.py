@@ -18,7 +18,6 @@ from planner.optimization.formulation.index import (
     replicas,
     served,
     share,
-    starts,
     unserved,
 )
 from planner.optimization.formulation.traffic import guest_load, headroom_target
@@ -147,13 +146,11 @@ def _room(index: Index, pool: PoolState, bounds: Mapping[Key, int]) -> int | Non
 
 
 def columns(index: Index, bounds: Mapping[Key, int]) -> Iterator[Column]:
-    """All columns but those of placement: n, m, y, w, z, a, starts, down."""
+    """All columns but those of placement: n, m, y, w, z, a, down."""
     problem = index.problem
     for candidate in problem.candidates:
         n = replicas(candidate)
         yield Column(n, 0, bounds[n])
-        if candidate.startup_cost:
-            yield Column(starts(candidate), 0, bounds[n])
         if on_order := candidate.on_order:
             yield Column(down(candidate), 0, on_order)
     for pool in problem.pools:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from models.problem import Candidate, VariantBounds
 from models.scenario import Incumbents as IncumbentsRule
 from models.variant import Role
-from planner.optimization.formulation.index import Index, down, moved, replicas, starts
+from planner.optimization.formulation.index import Index, down, moved, replicas
 from planner.optimization.program import Key, Row
 from planner.optimization.scaling import exact
 
-__all__ = ["bounds_rows", "change_rows", "change_terms", "ratio_rows", "safe_scale_in_rows", "start_rows"]
+__all__ = ["bounds_rows", "change_rows", "change_terms", "ratio_rows", "safe_scale_in_rows"]
 
 
 def bounds_rows(index: Index) -> Iterator[Row]:
@@ -95,10 +95,3 @@ def change_terms(index: Index) -> tuple[dict[Key, int], int]:
         if candidate.id in movable:
             terms[moved(candidate)] += 1
     return dict(terms), constant
-
-
-def start_rows(index: Index) -> Iterator[Row]:
-    """starts[c] ≥ n[c] − on order[c]  where a start costs money."""
-    for candidate in index.unusual.starting:
-        terms = {starts(candidate): 1, replicas(candidate): -1}
-        yield Row(("start", candidate.id), terms, lower=-candidate.on_order)

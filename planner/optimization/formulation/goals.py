@@ -5,7 +5,7 @@ from __future__ import annotations
 from models.problem import CostUnit, Demand
 from planner.optimization.formulation.budgets import power_terms
 from planner.optimization.formulation.counts import change_terms
-from planner.optimization.formulation.index import Index, added, replicas, starts, unserved
+from planner.optimization.formulation.index import Index, added, down, replicas, unserved
 from planner.optimization.program import Goal, Key
 from planner.optimization.scaling import GRID, MICRO, exact, micro
 
@@ -16,17 +16,24 @@ WEIGHT = 1000
 
 
 def cost_goal(index: Index) -> Goal:
-    """Σ π[c]·n[c] + Σ π[p]·m[p] + Σ startup[c]·starts[c] / horizon, in millionths."""
+    """Σ π[c]·n[c] + Σ π[p]·m[p] + Σ startup[c]·max(0, n[c] − on order[c]) / horizon, in millionths.
+
+    Starts are n − on order + down, which takes no column of its own.
+    """
     problem = index.problem
     terms: dict[Key, int] = {replicas(c): micro(c.cost) for c in problem.candidates if c.cost}
     for pool in problem.pools:
         if pool.growth is not None and pool.growth.usd_per_node_h:
             terms[added(pool)] = micro(pool.growth.usd_per_node_h)
-    for candidate in problem.candidates:
-        if candidate.startup_cost:
-            terms[starts(candidate)] = micro(candidate.startup_cost / problem.objective.horizon_h)
+    constant = 0
+    for candidate in index.unusual.starting:
+        start, on_order = micro(candidate.startup_cost / problem.objective.horizon_h), candidate.on_order
+        terms[replicas(candidate)] = terms.get(replicas(candidate), 0) + start
+        if on_order:
+            terms[down(candidate)] = start
+            constant -= start * on_order
     unit = "$/h" if problem.cost_unit is CostUnit.USD_PER_H else "cost"
-    return Goal("cost", terms, unit=MICRO, unit_name=unit)
+    return Goal("cost", terms, constant, unit=MICRO, unit_name=unit)
 
 
 def power_goal(index: Index) -> Goal:

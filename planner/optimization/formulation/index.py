@@ -26,7 +26,6 @@ __all__ = [
     "runs",
     "served",
     "share",
-    "starts",
     "unserved",
 ]
 
@@ -61,13 +60,8 @@ def share(candidate: Candidate, bucket: str) -> Key:
     return ("a", candidate.id, bucket)
 
 
-def starts(candidate: Candidate) -> Key:
-    """Replicas above those on order; each costs one start."""
-    return ("start", candidate.id)
-
-
 def down(candidate: Candidate) -> Key:
-    """Replicas below those on order; |n - on order| = (n - on order) + 2 * down."""
+    """Replicas below those on order; |n - on order| = (n - on order) + 2 * down, and starts are (n - on order) + down."""
     return ("down", candidate.id)
 
 

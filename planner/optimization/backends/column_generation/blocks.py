@@ -32,7 +32,6 @@ _LOCAL: Final = frozenset(
         "safe_scale_in",
         "survive",
         "ratio",
-        "start",
         "incumbents",
         "variants",
     }

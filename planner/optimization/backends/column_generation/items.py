@@ -1,7 +1,7 @@
 """Blocks as covering problems: whole items, covering rows, and a filler for what stays unserved.
 
-A candidate is one item; where starts or changes count it is two, up to what is on order and above it, which
-is exact because the second is never cheaper than the first. The served share y is replaced by 1 − z.
+A candidate is one item; some are on order it is two, up to those and above them, which is
+exact because the second is never cheaper than the first. The served share y is replaced by 1 − z.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class CoveringBlock:
         rows: coverage by item position, and what is owed beyond the base.
         filler: the step of a share that stays unserved; None where everything must be served.
         filler_rows: coverage of one filler step by row.
+        limits: use by item position, and what may be used beyond the base; the pricing kernel knows none.
     """
 
     base: dict[Key, int]
@@ -45,6 +46,7 @@ class CoveringBlock:
     rows: list[tuple[dict[int, int], int]] = field(default_factory=list)
     filler: Item | None = None
     filler_rows: list[int] = field(default_factory=list)
+    limits: list[tuple[dict[int, int], int]] = field(default_factory=list)
 
     def values(self, taken: Iterator[tuple[int, int]], fillers: int) -> dict[Key, int]:
         """Values of all columns when some items (position, count) and filler steps are taken."""
@@ -58,10 +60,17 @@ class CoveringBlock:
         return found
 
 
-def covering_block(block: Block) -> CoveringBlock | None:
-    """A block as a covering problem, or None where it is none (several paths, shares by bucket, ratios, pinning)."""
+def covering_block(block: Block, *, limited: bool = False) -> CoveringBlock | None:
+    """A block as a covering problem, or None where it is none (several paths, shares by bucket, ratios, pinning).
+
+    Args:
+        block: of a program.
+        limited: rows that limit replicas from above are welcome too.
+    """
     reading = _Reading(block)
-    return reading.covering() if reading.read() else None
+    if not reading.read() or (reading.limits and not limited):
+        return None
+    return reading.covering()
 
 
 class _Reading:
@@ -73,6 +82,7 @@ class _Reading:
         self.upper = {column.key: column.upper for column in block.columns}
         self.on_order: dict[Key, int] = {}
         self.covers: list[Row] = []
+        self.limits: list[Row] = []
         self.whole: int | None = None
         self.pair: tuple[Key, ...] = ()
         self.block = block
@@ -88,15 +98,16 @@ class _Reading:
         if len(row.terms) == 1:
             return self._bound(row)
         kinds = {key[0] for key in row.terms}
-        if row.family == "start" and kinds == {"start", "n"}:
-            return self._paired(row, "start")
         if row.family == "change" and kinds == {"down", "n"}:
-            return self._paired(row, "down")
+            return self._paired(row)
         if row.family == "demand" and kinds == {"y", "z"}:
             return self._shares(row)
-        if row.upper is not None or row.lower is None:
-            return False
-        self.covers.append(row)
+        if row.upper is not None:
+            if kinds != {"n"} or min(row.terms.values()) < 0:
+                return False
+            self.limits.append(row)
+        if row.lower is not None:
+            self.covers.append(row)
         return True
 
     def _bound(self, row: Row) -> bool:
@@ -109,13 +120,12 @@ class _Reading:
             self.upper[key] = min(self.upper[key], row.upper // coefficient)
         return True
 
-    def _paired(self, row: Row, kind: str) -> bool:
-        """Start ≥ n − on order, or down ≥ on order − n."""
+    def _paired(self, row: Row) -> bool:
+        """Down ≥ on order − n."""
         n = next(key for key in row.terms if key[0] == "n")
-        on_order = row.lower if kind == "down" else -(row.lower or 0)
-        if on_order is None or self.on_order.setdefault(n, on_order) != on_order:
+        if row.lower is None or self.on_order.setdefault(n, row.lower) != row.lower:
             return False
-        return row.terms[n] == (1 if kind == "down" else -1) and row.upper is None
+        return set(row.terms.values()) == {1} and row.upper is None
 
     def _shares(self, row: Row) -> bool:
         """Y + z = whole, once."""
@@ -137,7 +147,7 @@ class _Reading:
         free_shares = [k for k in self.columns if k[0] in {"y", "z"} and self.lower[k] != self.upper[k]]
         if len(free_shares) not in {0, 2} or (free_shares and self.whole is None):
             return False
-        known = {"n", "y", "z", "start", "down"}
+        known = {"n", "y", "z", "down"}
         if any(key[0] not in known for key in self.columns):
             return False
         return all(
@@ -171,23 +181,23 @@ class _Reading:
             found.filler_rows.append(
                 -sum(coefficient for key, coefficient in row.terms.items() if key[0] == "y")
             )
+        for row in self.limits:
+            use = {at: coefficient for key, coefficient in row.terms.items() for at in positions[key]}
+            taken = sum(coefficient * found.base[key] for key, coefficient in row.terms.items())
+            found.limits.append((use, (row.upper or 0) - taken))
         return found
 
     def _add_items(self, found: CoveringBlock, n: Key) -> list[int]:
         low, high = self.lower[n], self.upper[n]
-        name = n[1]
-        down, start = ("down", name), ("start", name)
+        down = ("down", n[1])
         on_order = self.on_order.get(n, 0)
         found.base[n] = low
         if down in self.columns:
             found.base[down] = max(0, on_order - low)
-        if start in self.columns:
-            found.base[start] = max(0, low - on_order)
         turn = min(max(on_order, low), high)
         added = []
         below = {n: 1} | ({down: -1} if down in self.columns else {})
-        above = {n: 1} | ({start: 1} if start in self.columns else {})
-        for step, most in ((below, turn - low), (above, high - turn)):
+        for step, most in ((below, turn - low), ({n: 1}, high - turn)):
             if most > 0:
                 added.append(len(found.items))
                 found.items.append(Item(step, most))
