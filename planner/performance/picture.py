@@ -22,7 +22,7 @@ from planner.performance.roofline.known import known_shares
 from planner.performance.roofline.source import Setting, latencies
 from planner.performance.roofline.work import lacking, setup_of, work_of
 
-__all__ = ["look", "memory_picture"]
+__all__ = ["look", "measured_rows", "memory_picture", "nearest_rows"]
 
 _SHARES: Final = (0.1, 0.25, 0.5, 0.75, 0.9, 0.97)
 _IN_FLIGHT: Final = (1, 4, 16, 64, 256)
@@ -77,23 +77,37 @@ def memory_picture(question: RatingQuestion) -> MemoryPicture | None:
 
 def _measured(question: RatingQuestion, knowledge: Knowledge) -> Iterator[LoadRow]:
     """Rows of the nearest measured shape, as they are."""
-    rows = [row for row in _rows_of(question, knowledge) if _is_same(row, question)]
-    if not rows:
-        return
+    for row in nearest_rows(question, knowledge):
+        yield LoadRow(
+            in_flight=row.concurrency,
+            rps=row.rps,
+            ttft_s=row.ttft_s,
+            itl_s=row.itl_s,
+            keeps=_keeps(question, row.ttft_s, row.itl_s),
+            origin=Origin.MEASURED,
+            source=f"{row.source} at {row.input_tokens}/{row.output_tokens}, {_statistic(row)}",
+        )
+
+
+def measured_rows(question: RatingQuestion, knowledge: Knowledge) -> tuple[MeasuredPoint, ...]:
+    """Every row of this LLM, accelerator, precision, parallelism, role and engine, whatever its shape."""
+    return tuple(row for row in _rows_of(question, knowledge) if _is_same(row, question))
+
+
+def nearest_rows(question: RatingQuestion, knowledge: Knowledge) -> tuple[MeasuredPoint, ...]:
+    """Of these the rows of the shape that is nearest to the asked one, by requests in flight."""
+    rows = measured_rows(question, knowledge)
     nearest = min(
-        {(row.input_tokens, row.output_tokens) for row in rows}, key=lambda shape: _far(shape, question)
+        {(row.input_tokens, row.output_tokens) for row in rows},
+        key=lambda shape: _far(shape, question),
+        default=None,
     )
-    for row in sorted(rows, key=lambda each: each.concurrency):
-        if (row.input_tokens, row.output_tokens) == nearest:
-            yield LoadRow(
-                in_flight=row.concurrency,
-                rps=row.rps,
-                ttft_s=row.ttft_s,
-                itl_s=row.itl_s,
-                keeps=_keeps(question, row.ttft_s, row.itl_s),
-                origin=Origin.MEASURED,
-                source=f"{row.source} at {row.input_tokens}/{row.output_tokens}, {_statistic(row)}",
-            )
+    return tuple(
+        sorted(
+            (row for row in rows if (row.input_tokens, row.output_tokens) == nearest),
+            key=lambda each: each.concurrency,
+        )
+    )
 
 
 def _statistic(row: MeasuredPoint) -> str:

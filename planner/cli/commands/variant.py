@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -53,19 +52,10 @@ def scenario_catalog(
         ConfigurationError: a file is wrong.
     """
     from planner.door import load_scenario
-    from planner.planning import known_catalog
+    from planner.picturing import scenario_catalog as catalog_of
 
-    more = [str(each) for each in profiles or ()]
-    if path is None:
-        return known_catalog(more), None
-    scenario = load_scenario(path)
-    catalog = known_catalog([*scenario.profiles, *more])
-    own = replace(
-        catalog,
-        accelerators={**catalog.accelerators, **{each.id: each for each in scenario.accelerators}},
-        llms={**catalog.llms, **{each.id: each for each in scenario.llms}},
-    )
-    return own, scenario
+    scenario = None if path is None else load_scenario(path)
+    return catalog_of(scenario, [str(each) for each in profiles or ()]), scenario
 
 
 def is_variant(options: _Asked) -> bool:
@@ -75,15 +65,10 @@ def is_variant(options: _Asked) -> bool:
 
 def show_variant(options: _Asked) -> ExitCode:
     """Print all that is known of a variant at a request shape."""
-    from planner.performance import chosen_sources
-    from planner.performance.picture import look
-    from planner.performance.protocol import Knowledge
+    from planner.picturing import look_at
 
     catalog, scenario = scenario_catalog(options.scenario, options.profiles)
-    question = _question(options, catalog, scenario)
-    choice = _choice(options, scenario)
-    sources = chosen_sources(choice, catalog.profiles, queueing=catalog.queueing)
-    picture = look(question, Knowledge(choice, catalog.profiles, catalog.queueing), sources)
+    picture = look_at(_question(options, catalog, scenario), catalog, _choice(options, scenario))
     if options.as_json:
         sys.stdout.write(as_json(picture.model_dump(mode="json")))
     else:
@@ -112,27 +97,27 @@ def _question(options: _Asked, catalog: Catalog, scenario: Scenario | None) -> R
     from models.performance import RatingQuestion
     from models.saturation import SaturationThresholds
     from models.workload import Slo
+    from planner.picturing import busiest, question_of
 
     service, variant = _named(options, scenario)
-    llm = service.llm if service is not None else parse_variant(options.name)[0]
-    if options.at is not None:
-        inputs, outputs, slo = parse_at(options.at)
-        if service is not None and slo == Slo():
-            slo = service.slo
-    elif service is not None:
-        busiest = max(service.buckets, key=lambda bucket: bucket.arrival_rps)
-        inputs, outputs, slo = busiest.input_tokens, busiest.output_tokens, service.slo
-    else:
-        allowed = "INPUT,OUTPUT and promises: --at 4096,1024,ttft=3s,itl=50ms"
-        raise ConfigurationError.from_findings([Finding("", None, "--at", "nothing", allowed)])
+    if options.at is None:
+        if service is None:
+            allowed = "INPUT,OUTPUT and promises: --at 4096,1024,ttft=3s,itl=50ms"
+            raise ConfigurationError.from_findings([Finding("", None, "--at", "nothing", allowed)])
+        return question_of(service, variant, catalog, bucket=busiest(service))
+    inputs, outputs, slo = parse_at(options.at)
+    if service is not None:
+        shape = busiest(service).but(input_tokens=inputs, output_tokens=outputs, cached_share=0.0)
+        asked = question_of(service, variant, catalog, bucket=shape)
+        return asked if slo == Slo() else asked.but(slo=slo)
     return RatingQuestion(
-        llm=catalog.llm(llm),
+        llm=catalog.llm(parse_variant(options.name)[0]),
         accelerator=catalog.accelerator(variant.accelerator),
         variant=variant,
         input_tokens=inputs,
         output_tokens=outputs,
         slo=slo,
-        thresholds=service.thresholds if service is not None else SaturationThresholds(),
+        thresholds=SaturationThresholds(),
     )
 
 

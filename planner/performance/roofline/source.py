@@ -15,6 +15,7 @@ from typing import Final
 
 from models.explanation import Fact, Reason
 from models.performance import Interval, Origin, Rating, RatingQuestion, Unrated
+from models.queueing import QueueingParameters
 from models.variant import Role
 from planner.performance.given import kv_capacity
 from planner.performance.protocol import Knowledge
@@ -109,19 +110,34 @@ class Roofline:
 
     def _at(self, question: RatingQuestion, limits: tuple[float, float], level: float) -> Rating | Unrated:
         """The answer with latencies at this quantile of their residuals."""
-        factors = self._known.residuals.factors(level)
-        setup = setup_of(question)
-        setting = Setting(work_of(setup), self._known.of(question.variant.engine), setup.role, factors)
+        setting = self.setting(question, level)
         rated = _most(setting, question, limits[0])
         if rated is None:
             return Unrated(reason=Reason.SLO_NOT_MET, facts=_best_facts(question, latencies(setting, 1.0)))
         if _at_percentile(question):
-            shares = setting.shares
-            parameters = queueing_parameters(
-                setting.work, shares, in_flight=rated[0], factor=factors[0], max_batch=max(1, int(limits[0]))
-            )
-            return rate_queued(question, parameters, first_base_s=shares.first_base_s * factors[1])
+            parameters, first_base_s = _queued(setting, rated[0], limits[0])
+            return rate_queued(question, parameters, first_base_s=first_base_s)
         return _rating(question, rated, _most(setting, question, limits[1]) or rated)
+
+    def setting(self, question: RatingQuestion, level: float) -> Setting:
+        """The question ready to be answered at any load, with latencies at this quantile of their residuals."""
+        setup = setup_of(question)
+        factors = self._known.residuals.factors(level)
+        return Setting(work_of(setup), self._known.of(question.variant.engine), setup.role, factors)
+
+    def queued(self, question: RatingQuestion, level: float) -> tuple[QueueingParameters, float]:
+        """Parameters of the queueing model that stands for the roofline where a promise is at a percentile.
+
+        Returns:
+            The parameters, and the part of the first token's time that is no iteration, s.
+        """
+        setting, most = self.setting(question, level), self.most_in_flight(question)
+        rated = _most(setting, question, max(1.0, most))
+        return _queued(setting, 1.0 if rated is None else rated[0], most)
+
+    def most_in_flight(self, question: RatingQuestion) -> float:
+        """Requests in flight inside the trigger, and no more than any measured row had."""
+        return _limits(question, kv_capacity(question), self._known.in_flight_most)[0]
 
     def _engine(self, question: RatingQuestion) -> str:
         engine = question.variant.engine
@@ -150,6 +166,15 @@ def _rating(
         origin=Origin.MODELED,
         source="",
     )
+
+
+def _queued(setting: Setting, in_flight: float, most: float) -> tuple[QueueingParameters, float]:
+    """Parameters that agree with the roofline at a load, and the part of the first token that is no iteration, s."""
+    shares, (itl_factor, ttft_factor) = setting.shares, setting.factors
+    parameters = queueing_parameters(
+        setting.work, shares, in_flight=in_flight, factor=itl_factor, max_batch=max(1, int(most))
+    )
+    return parameters, shares.first_base_s * ttft_factor
 
 
 def _at_percentile(question: RatingQuestion) -> bool:
