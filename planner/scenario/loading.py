@@ -79,17 +79,23 @@ def parse_scenario(
     return _scenario(text, source, Complaints(), overrides=overrides, catalog=catalog)
 
 
-def check_scenario(fields: Mapping[str, Any], *, catalog: Catalog | None = None) -> Scenario:
+def check_scenario(
+    fields: Mapping[str, Any], *, overrides: Iterable[str] = (), catalog: Catalog | None = None
+) -> Scenario:
     """The scenario of bare values with the field names of the models, held to all that a file is held to.
 
     Args:
         fields: as :meth:`Scenario.model_dump` gives them without defaults, edited.
+        overrides: ``PATH=VALUE`` each, as for a file; what they say may be in the short form.
         catalog: accelerators and LLMs that may be named; None: the one that ships.
 
     Raises:
         ConfigurationError: something is wrong; lists all of it, each with its path.
     """
-    return _judged(entry_of(fields), Complaints(), catalog=catalog)
+    complaints, document, changes = Complaints(), entry_of(fields), tuple(overrides)
+    if changes:
+        document = _written_out(apply_overrides(document, changes, complaints), complaints)
+    return _judged(document, complaints, catalog=catalog)
 
 
 def _scenario(

@@ -36,7 +36,7 @@ def command(*, host: str, port: int, headless: bool) -> list[str]:
         "server.headless": str(headless).lower(),
     }
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
-    return [sys.executable, "-m", "streamlit", "run", str(Path(__file__).parent / "app.py"), *flags]
+    return [sys.executable, "-m", "streamlit", "run", str(Path(__file__).parent / "entry" / "app.py"), *flags]
 
 
 def launch(scenario: Path | None = None, *, host: str, port: int, headless: bool) -> NoReturn:

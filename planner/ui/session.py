@@ -19,6 +19,7 @@ from planner.ui.tasks.plan import plan_task
 from planner.ui.workspace import DRAFTS_LIMIT, Draft, How, Workspace
 
 __all__ = [
+    "LINK",
     "ask",
     "asked",
     "change",
@@ -37,7 +38,7 @@ __all__ = [
 _PLACE: Final = "w"
 """Where in the address bar, and in the visit, the token stands."""
 
-_LINK: Final = "d"
+LINK: Final = "d"
 """Where in the address bar a draft stands that somebody passed on."""
 
 _LINK_FAULT: Final = "fleetplan.link-fault"
@@ -66,7 +67,7 @@ def open_workspace() -> None:
     if _WORKSPACE not in st.session_state:
         browser = browser_of(st.context.cookies)
         token = st.query_params.get(_PLACE, "")
-        found = None if _LINK in st.query_params else _store().load(token)
+        found = None if LINK in st.query_params else _store().load(token)
         mine = found is not None and is_of(token, browser)
         st.session_state[_PLACE] = token if mine else new_token(browser)
         st.session_state[_WORKSPACE] = found or _linked() or Workspace.of(first_scenario())
@@ -78,15 +79,15 @@ def open_workspace() -> None:
                 icon=":material/content_copy:",
                 duration="long",
             )
-    if _LINK in st.query_params:
-        del st.query_params[_LINK]
+    if LINK in st.query_params:
+        del st.query_params[LINK]
     if st.query_params.get(_PLACE) != st.session_state[_PLACE]:
         st.query_params[_PLACE] = st.session_state[_PLACE]
 
 
 def _linked() -> Workspace | None:
     """A workspace with the draft of the link that was opened; None: there is none, or it cannot be read."""
-    text = st.query_params.get(_LINK)
+    text = st.query_params.get(LINK)
     if text is None:
         return None
     try:

@@ -30,7 +30,7 @@ def test_the_server_listens_where_it_is_told_to_and_nowhere_else() -> None:
 def test_both_entries_are_the_same_program() -> None:
     bodies = [
         path.read_text(encoding="utf-8").split('"""')[-1]
-        for path in (Path("app.py"), Path("planner/ui/app.py"))
+        for path in (Path("app.py"), Path("planner/ui/entry/app.py"))
     ]
     assert bodies[0] == bodies[1]
 

@@ -29,4 +29,8 @@ class PageFile:
         return Path(__file__).parent / f"{self.name}.py"
 
 
-PAGES: Final = (PageFile("plan", "Plan", ":material/account_tree:"),)
+PAGES: Final = (
+    PageFile("plan", "Plan", ":material/account_tree:"),
+    PageFile("what_if", "What-if", ":material/compare_arrows:"),
+    PageFile("trade_offs", "Trade-offs", ":material/balance:"),
+)

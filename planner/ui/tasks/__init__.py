@@ -15,7 +15,9 @@ __all__ = ["TASKS", "Reporter", "Run", "task"]
 
 TASKS: Final = {
     "closer": "planner.ui.tasks.closer",
+    "pareto": "planner.ui.tasks.pareto",
     "plan": "planner.ui.tasks.plan",
+    "sensitivity": "planner.ui.tasks.sensitivity",
 }
 """Kind of a task -> the module whose ``run`` does it; loaded when it is first asked for."""
 

@@ -1,0 +1,1 @@
+"""What Streamlit runs, in a folder of its own: beside a folder called ``pages`` it would run pages without the frame."""

@@ -1,0 +1,1 @@
+"""Trade-offs: two objectives weighed, one of their plans taken up, and what the answer hangs on."""
