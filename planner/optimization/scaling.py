@@ -14,7 +14,10 @@ from functools import lru_cache
 from math import ceil, gcd, lcm
 from typing import Final, TypeVar
 
-__all__ = ["GRID", "MICRO", "Number", "ceil_units", "cover", "exact", "limit", "micro"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["GRID", "MICRO", "Number", "ceil_units", "cover", "cover_each", "exact", "limit", "micro"]
 
 GRID: Final = 10_000
 """Steps of a share: 1/10,000 of a service's demand."""
@@ -28,6 +31,9 @@ _RESOLUTION: Final = 10**8
 _DIGITS: Final = tuple(10**digits for digits in range(13))
 _SURE: Final = 2**53
 """Integers up to here are floats."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 Rational = tuple[int, int]
 """Numerator and positive denominator."""
@@ -100,6 +106,79 @@ def cover(have: Mapping[K, Number], owes: Mapping[Q, Number]) -> tuple[dict[K, i
     full = sum(right.values())  # by rounding it may be more than what is owed in sum
     left = {key: full if _smaller(one, most) is most else _floor(one, scale) for key, one in had.items()}
     return left, right
+
+
+_NEAR: Final = 1e-6
+"""Closer than this to a whole number, a float of at most 1e8 does not tell what its floor is."""
+
+
+def cover_each(have: Floats, starts: Ints, owes: Sequence[Number]) -> tuple[Ints, Ints]:
+    """The integers of :func:`cover` for many rows of one share at once.
+
+    Args:
+        have: what one unit of each column contributes, row after row, >= 0.
+        starts: figures of row i are ``have[starts[i]:starts[i + 1]]``.
+        owes: what a whole share of each row owes, > 0.
+
+    Returns:
+        What each column contributes, and what each row owes.
+    """
+    numerators, denominators = _decimals(have)
+    owed = [_rational(value) for value in owes]
+    row = np.repeat(np.arange(len(owed)), np.diff(starts))
+    whole = np.array([numerator / denominator for numerator, denominator in owed])[row]
+    smaller = have < whole
+    for i in np.flatnonzero(np.abs(have - whole) <= _NEAR * whole).tolist():
+        smaller[i] = _smaller(_rational(float(have[i])), owed[row[i]]) is not owed[row[i]]
+    known = np.ones(len(owed), dtype=bool)
+    known[row[smaller & (denominators == 0)]] = False
+    common = np.ones(len(owed), dtype=np.int64)
+    np.lcm.at(common, row[smaller & (denominators > 0)], denominators[smaller & (denominators > 0)])
+    scales = [
+        lcm(shared, one[1]) if sure and one[0] * lcm(shared, one[1]) <= _LARGEST_EXACT * one[1] else 0
+        for shared, sure, one in zip(common.tolist(), known.tolist(), owed, strict=True)
+    ]
+    right = np.array(
+        [
+            numerator * scale // denominator if scale else _RESOLUTION
+            for scale, (numerator, denominator) in zip(scales, owed, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    left = right[row]
+    scale = np.array(scales, dtype=np.int64)[row]
+    finely = smaller & (scale > 0)
+    left[finely] = numerators[finely] * (scale[finely] // denominators[finely])
+    coarsely = smaller & (scale == 0)
+    left[coarsely] = _floors(have[coarsely], [owed[i] for i in row[coarsely].tolist()])
+    return left, right
+
+
+def _floors(have: Floats, owed: Sequence[Rational]) -> Ints:
+    """Each figure in units of 1e-8 of what is owed, floored."""
+    shares = have * (_RESOLUTION / np.array([numerator / denominator for numerator, denominator in owed]))
+    found = np.floor(shares).astype(np.int64)
+    for i in np.flatnonzero(np.abs(shares - np.round(shares)) <= _NEAR).tolist():
+        numerator, denominator = owed[i]
+        found[i] = _floor(_rational(float(have[i])), (_RESOLUTION * denominator, numerator))
+    return found
+
+
+def _decimals(values: Floats) -> tuple[Ints, Ints]:
+    """Numerator and denominator of many shortest decimals; denominator 0 where 64 bits do not tell."""
+    numerators, denominators = np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.int64)
+    left = np.arange(len(values))
+    for digits in _DIGITS:
+        if not len(left):
+            break
+        scaled = values[left] * digits
+        near = np.where(np.abs(scaled) <= _SURE, np.rint(scaled), 0.0)
+        found = (near / digits == values[left]) & (np.abs(scaled) <= _SURE)
+        numerator = near[found].astype(np.int64)
+        common = np.gcd(numerator, digits)
+        numerators[left[found]], denominators[left[found]] = numerator // common, digits // common
+        left = left[~found]
+    return numerators, denominators
 
 
 def limit(use: Mapping[K, Number], available: Number) -> tuple[dict[K, int], int]:

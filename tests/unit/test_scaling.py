@@ -6,9 +6,10 @@ import random
 from fractions import Fraction
 from math import pi
 
+import numpy as np
 import pytest
 
-from planner.optimization.scaling import ceil_units, cover, exact, limit, micro
+from planner.optimization.scaling import ceil_units, cover, cover_each, exact, limit, micro
 
 
 @pytest.mark.parametrize(
@@ -116,3 +117,33 @@ def test_a_limit_in_decimals_is_exact(
 def test_a_limit_without_a_small_denominator_is_ceiled_and_floored() -> None:
     left, right = limit({"n": pi, "m": -pi / 2}, 10.0)
     assert (left, right) == ({"n": 31_415_927, "m": -15_707_963}, 10**8)
+
+
+def any_figure(rng: random.Random) -> float:
+    return rng.choice(
+        (
+            rng.random(),
+            round(rng.uniform(0, 90), rng.randint(0, 6)),
+            float(rng.randrange(40)),
+            rng.uniform(1, 9) * 10.0 ** rng.randint(-20, 20),
+            1 / 3,
+            0.0,
+        )
+    )
+
+
+def test_many_rows_at_once_have_the_integers_of_each() -> None:
+    rng = random.Random(5)  # noqa: S311 - instances, not secrets
+    rows: list[tuple[list[float], float | Fraction]] = []
+    for _ in range(2_000):
+        owed = any_figure(rng) or 1.5
+        near = [owed, owed * 0.5, owed * (1 + 1e-16), owed / 3]
+        have = [rng.choice((any_figure(rng), rng.choice(near))) for _ in range(rng.randint(0, 5))]
+        rows.append((have, exact(owed) * exact(rng.choice((1, 1.3, 1.07)))))
+    starts = np.cumsum([0, *(len(have) for have, _ in rows)])
+    left, right = cover_each(
+        np.array([one for have, _ in rows for one in have]), starts, [o for _, o in rows]
+    )
+    for row, (have, owed) in enumerate(rows):
+        each, due = cover(dict(enumerate(have)), {"y": owed})
+        assert (left[starts[row] : starts[row + 1]].tolist(), right[row]) == (list(each.values()), due["y"])

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from math import ceil
+from math import ceil, inf
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from models.problem import Candidate, Demand, PoolState
 from models.variant import Role
-from models.workload import Routing
+from models.workload import Routing, ServiceKind
 from planner.optimization.formulation.by_length import failure_share
 from planner.optimization.formulation.index import (
     Index,
@@ -26,6 +30,11 @@ from planner.optimization.scaling import GRID, exact
 
 __all__ = ["columns", "upper_bounds"]
 
+Ints = NDArray[np.int64]
+
+_WHOLE: Final = 2.0**53
+"""Floats up to here are whole numbers without a doubt."""
+
 
 def upper_bounds(index: Index, *, roomy: bool = False) -> dict[Key, int]:
     """Bounds of n and m.
@@ -33,36 +42,72 @@ def upper_bounds(index: Index, *, roomy: bool = False) -> dict[Key, int]:
     A candidate never needs more replicas than cover every demand of its role alone, raised to what
     minima, ratios and the running fleet ask for, and (unless ``roomy``) cut at what its pool holds.
     """
-    bounds: dict[Key, int] = {}
-    for demand in index.problem.demands:
-        group = index.problem.candidates_of[demand.service]
-        alone = _covers_alone(index, demand, group)
-        floor = _asked_for(index, demand, alone)
-        for candidate in group:
-            key = replicas(candidate)
-            bounds[key] = max(alone[key], floor, candidate.on_order)
-    for pool in index.problem.pools:
-        if pool.growth is not None:
-            bounds[added(pool)] = _most_added(index, pool, bounds, roomy=roomy)
-    for pool in () if roomy else index.problem.pools:
-        room = _room(index, pool, bounds)
-        if room is None:
-            continue
-        for candidate in index.by_pool[pool.id]:
-            # Replicas that run on nodes which take no new pods count beside the room of the others.
-            key = replicas(candidate)
-            fit = room // candidate.gpus
-            if bounds[key] > fit:
-                bounds[key] = min(bounds[key], max(fit, candidate.on_order))
-    return bounds
+    most = _wanted(index)
+    bounds = dict(zip(index.figures.keys, most.tolist(), strict=True))
+    growing = [pool for pool in index.problem.pools if pool.growth is not None]
+    nodes = {added(pool): _most_added(index, pool, bounds, roomy=roomy) for pool in growing}
+    if roomy:
+        return bounds | nodes
+    rooms = [_room(index, pool, nodes) for pool in index.problem.pools]
+    # Replicas that run on nodes which take no new pods count beside the room of the others.
+    figures = index.figures
+    fit = np.floor(np.array(rooms, dtype=np.float64)[figures.pool] / figures.gpus)
+    fitting = np.minimum(most, np.maximum(fit, figures.on_order)).astype(most.dtype)
+    return dict(zip(figures.keys, fitting.tolist(), strict=True)) | nodes
+
+
+def _wanted(index: Index) -> Ints:
+    """Replicas of each candidate that cover, alone, every demand of its role, and what else may be asked of it."""
+    figures, demands = index.figures, index.problem.demands
+    floors = [max([d.min_replicas, *(b.min_replicas for b in d.variants)]) for d in demands]
+    floor = np.array(floors, dtype=np.int64)
+    np.maximum.at(floor, figures.demand, figures.min_replicas)
+    usual = [_is_usual(index, demand) for demand in demands]
+    load = np.array([d.arrival_rps for d in demands])[figures.demand]
+    surge = np.array([_surge_target(d) if one else 0.0 for d, one in zip(demands, usual, strict=True)])
+    batch = np.array([d.kind is ServiceKind.BATCH for d in demands], dtype=bool)[figures.demand]
+    rate = np.where(batch, figures.surge_rps, figures.rated_rps)
+    need = np.ceil(np.maximum(load / rate, surge[figures.demand] / figures.surge_rps)) + 1
+    need = np.where(figures.unrated, 0, need)
+    most = np.maximum(np.maximum(need, floor[figures.demand]), figures.on_order)
+    wanted: Ints = most.astype(np.int64 if most.max(initial=0.0) < _WHOLE else object)
+    others = [demand for demand, one in zip(demands, usual, strict=True) if not one]
+    own = {key: count for demand in others for key, count in _of_its_own(index, demand).items()}
+    for position, key in enumerate(figures.keys) if own else ():
+        if key in own:
+            wanted[position] = own[key]
+    return wanted
+
+
+def _is_usual(index: Index, demand: Demand) -> bool:
+    """Whether rates alone say how many replicas a demand may need."""
+    return (
+        demand.routing is Routing.MIXED
+        and demand.headroom.kv_tokens is None
+        and demand.ratio is None
+        and demand.service not in index.guests_of
+    )
+
+
+def _of_its_own(index: Index, demand: Demand) -> dict[Key, int]:
+    """The same for a demand of which more must be known."""
+    group = index.problem.candidates_of[demand.service]
+    alone = _covers_alone(index, demand, group)
+    floor = _asked_for(index, demand, alone)
+    return {replicas(c): max(alone[replicas(c)], floor, c.on_order) for c in group}
+
+
+def _surge_target(demand: Demand) -> float:
+    """Rate that must be carried up to tau, whatever happens, req/s."""
+    return max(
+        float(headroom_target(demand)), (demand.survive.share if demand.survive else 0.0) * demand.arrival_rps
+    )
 
 
 def _covers_alone(index: Index, demand: Demand, candidates: Iterable[Candidate]) -> dict[Key, int]:
     """Replicas with which each candidate alone satisfies every covering row that it is in."""
     load = demand.arrival_rps
-    surge_target = max(
-        float(headroom_target(demand)), (demand.survive.share if demand.survive else 0.0) * load
-    )
+    surge_target = _surge_target(demand)
     loans: dict[Role, float] = defaultdict(float)
     for path, role, group in index.path_roles(demand) if index.guests_of.get(demand.service) else ():
         loans[role] += float(sum(guest_load(index, demand, path, group).values()))
@@ -137,21 +182,23 @@ def _most_added(index: Index, pool: PoolState, bounds: Mapping[Key, int], *, roo
     return alone if most is None or roomy else min(most, alone)
 
 
-def _room(index: Index, pool: PoolState, bounds: Mapping[Key, int]) -> int | None:
-    """Accelerators that the pool can have at most; None: not counted."""
+def _room(index: Index, pool: PoolState, nodes: Mapping[Key, int]) -> float:
+    """Accelerators that the pool can have at most; infinite: not counted."""
     if not index.bounded(pool):
-        return None
+        return inf
     free = sum(node.free_gpus for node in pool.nodes if node.holds_pods)
-    return free + (pool.growth.gpus_per_node * bounds[added(pool)] if pool.growth else 0)
+    return free + (pool.growth.gpus_per_node * nodes[added(pool)] if pool.growth else 0)
 
 
 def columns(index: Index, bounds: Mapping[Key, int]) -> Iterator[Column]:
     """All columns but those of placement: n, m, y, w, z, a, down."""
     problem = index.problem
-    for candidate in problem.candidates:
-        n = replicas(candidate)
+    figures = index.figures
+    for n, candidate, on_order in zip(
+        figures.keys, problem.candidates, figures.on_order.tolist(), strict=True
+    ):
         yield Column(n, 0, bounds[n])
-        if on_order := candidate.on_order:
+        if on_order:
             yield Column(down(candidate), 0, on_order)
     for pool in problem.pools:
         if pool.growth is not None:

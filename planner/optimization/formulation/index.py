@@ -13,6 +13,7 @@ from models.problem import PATHS, Candidate, Demand, Incumbent, PoolState, Probl
 from models.scenario import Mode
 from models.variant import Role
 from models.workload import Routing, ServiceKind
+from planner.optimization.formulation.figures import Figures, figures_of
 from planner.optimization.program import Key
 
 __all__ = [
@@ -111,6 +112,16 @@ class Index:
         for candidate in self.problem.candidates:
             groups[candidate.service, candidate.role].append(candidate)
         return {key: tuple(group) for key, group in groups.items()}
+
+    @cached_property
+    def figures(self) -> Figures:
+        """What every candidate has, as arrays."""
+        return figures_of(self.problem, [replicas(candidate) for candidate in self.problem.candidates])
+
+    @cached_property
+    def role_keys(self) -> dict[tuple[ServiceId, Role], tuple[Key, ...]]:
+        """Replicas of the candidates of one role of a service."""
+        return {key: tuple(replicas(c) for c in group) for key, group in self.by_role.items()}
 
     @cached_property
     def by_pool(self) -> dict[PoolId, tuple[Candidate, ...]]:

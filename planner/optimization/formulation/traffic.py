@@ -6,8 +6,12 @@ own mix, so a candidate has one capacity and a service one served share per path
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
 
 from models.ids import ServiceId
 from models.problem import Candidate, Demand, ServingPath
@@ -15,7 +19,7 @@ from models.variant import Role
 from models.workload import Routing, ServiceKind
 from planner.optimization.formulation.index import Index, borrowed, replicas, served, unserved
 from planner.optimization.program import Key, Row
-from planner.optimization.scaling import GRID, Number, cover, exact
+from planner.optimization.scaling import GRID, Number, cover, cover_each, exact
 
 __all__ = [
     "covering",
@@ -44,14 +48,18 @@ def rate_rows(index: Index) -> Iterator[Row]:
 
     With guests:  Σ_c σ[c]·n[c] ≥ λ·y + Σ_g κ[g]·λ[g]·w[g],  κ[g] = max_c σ[c]/σ[c,g].
     """
+    found: list[Cover] = []
     for demand, path, role, group in _mixed(index):
-        have = {replicas(c): index.capacity(demand, c) for c in group}
+        batch = demand.kind is ServiceKind.BATCH
+        have = [c.surge_rps for c in group] if batch else [c.rated_rps for c in group]
+        key, columns = ("rate", demand.service, path, role), _columns(index, demand, role, group)
         owes: dict[Key, Number] = {served(demand, path): load_of(demand)}
-        yield from covering(("rate", demand.service, path, role), have, owes)
+        found.append(Cover(key, columns, have, owes))
         loans = guest_load(index, demand, path, group)
         if loans:
-            surge = {replicas(c): c.surge_rps for c in group}
-            yield from covering(("rate", demand.service, path, role, "guests"), surge, owes | loans)
+            surge = [c.surge_rps for c in group]
+            found.append(Cover((*key, "guests"), columns, surge, owes | loans))
+    return _rows(found)
 
 
 def guest_load(
@@ -73,6 +81,7 @@ def worst_exchange(group: Iterable[Candidate], guest: ServiceId) -> Fraction:
 
 def headroom_rows(index: Index) -> Iterator[Row]:
     """Capacity_target = Load + δ:  Σ_c σ[c]·n[c] ≥ (λ + δ)·y,  or in KV tokens  Σ_c τK[c]·n[c] ≥ (κ·λ + δ)·y."""
+    found: list[Cover] = []
     for demand, path, role, group in _mixed(index):
         if demand.kind is ServiceKind.BATCH:
             continue
@@ -80,12 +89,15 @@ def headroom_rows(index: Index) -> Iterator[Row]:
         tokens = demand.headroom.kv_tokens
         if tokens is not None:
             known = [c for c in group if c.kv_capacity_tokens is not None and c.kv_tokens_per_rps is not None]
-            have = {replicas(c): c.kv_capacity_tokens or 0.0 for c in known}
+            have = [c.kv_capacity_tokens or 0.0 for c in known]
             held = load_of(demand) * exact(max((c.kv_tokens_per_rps or 0.0 for c in known), default=0.0))
-            yield from covering(key, have, {served(demand, path): held + exact(tokens)})
+            owes = {served(demand, path): held + exact(tokens)}
+            found.append(Cover(key, [replicas(c) for c in known], have, owes))
         elif (target := headroom_target(demand)) > load_of(demand):
-            surge = {replicas(c): c.surge_rps for c in group}
-            yield from covering(key, surge, {served(demand, path): target})
+            surge = [c.surge_rps for c in group]
+            columns = _columns(index, demand, role, group)
+            found.append(Cover(key, columns, surge, {served(demand, path): target}))
+    return _rows(found)
 
 
 def load_of(demand: Demand) -> Fraction:
@@ -103,15 +115,16 @@ def headroom_target(demand: Demand) -> Fraction:
 
 def survive_rows(index: Index) -> Iterator[Row]:
     """N−1:  Σ_{c outside f} σ[c]·n[c] ≥ share·λ·y  for each failure domain f, path and role."""
+    found: list[Cover] = []
     for demand, path, role, group in _mixed(index):
         if demand.survive is None:
             continue
+        owes = {served(demand, path): exact(demand.survive.share) * load_of(demand)}
         for domain in demand.survive.failure_domains:
-            outside = {
-                replicas(c): c.surge_rps for c in group if index.problem.pool[c.pool].failure_domain != domain
-            }
-            owes = {served(demand, path): exact(demand.survive.share) * load_of(demand)}
-            yield from covering(("survive", demand.service, path, role, domain), outside, owes)
+            outside = [c for c in group if index.problem.pool[c.pool].failure_domain != domain]
+            key = ("survive", demand.service, path, role, domain)
+            found.append(Cover(key, [replicas(c) for c in outside], [c.surge_rps for c in outside], owes))
+    return _rows(found)
 
 
 def covering(key: Key, have: Mapping[Key, Number], owes: Mapping[Key, Number]) -> Iterator[Row]:
@@ -123,6 +136,39 @@ def covering(key: Key, have: Mapping[Key, Number], owes: Mapping[Key, Number]) -
     terms = {column: amount * GRID for column, amount in left.items()}
     terms.update({share: -amount for share, amount in right.items()})
     yield Row(key, terms, lower=0)
+
+
+class Cover(NamedTuple):
+    """Σ have·n ≥ Σ owes·share  before it is made whole."""
+
+    key: Key
+    columns: Sequence[Key]
+    have: Sequence[float]
+    owes: Mapping[Key, Number]
+
+
+def _rows(covers: Sequence[Cover]) -> Iterator[Row]:
+    """The rows of :func:`covering` in their order; those of one share, nearly all of a fleet's, are made at once."""
+    due = [one for one in covers if any(amount > 0 for amount in one.owes.values())]
+    single = [one for one in due if len(one.owes) == 1]
+    starts = np.cumsum([0, *(len(one.have) for one in single)], dtype=np.int64)
+    have = np.fromiter(chain.from_iterable(one.have for one in single), dtype=np.float64)
+    left, right = cover_each(have, starts, [next(iter(one.owes.values())) for one in single])
+    whole = iter((left * GRID).tolist())
+    owed = iter(right.tolist())
+    for one in due:
+        if len(one.owes) > 1:
+            yield from covering(one.key, dict(zip(one.columns, one.have, strict=True)), one.owes)
+            continue
+        terms = dict(zip(one.columns, whole, strict=False))
+        terms[next(iter(one.owes))] = -next(owed)
+        yield Row(one.key, terms, lower=0)
+
+
+def _columns(index: Index, demand: Demand, role: Role, group: Sequence[Candidate]) -> Sequence[Key]:
+    """Replicas of the candidates of a role that serve something."""
+    keys = index.role_keys[demand.service, role]
+    return keys if len(keys) == len(group) else [replicas(c) for c in group]
 
 
 def _mixed(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, tuple[Candidate, ...]]]:
