@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _SHARES: Final = frozenset({"a", "y", "z", "w"})
-_MOST_CELLS: Final = 400_000
+_MOST_CELLS: Final = 5_000_000
 _LARGEST_SUM: Final = 2**61
 _FEWEST_NODES: Final = 100
 

@@ -8,7 +8,7 @@ valid too, so nothing is dropped silently.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from planner.optimization.backends.column_generation.ties import Usage
 __all__ = ["Priced", "Pricer", "ProgramPricer"]
 
 Floats = NDArray[np.float64]
+
+_SECONDS: Final = 10.0
+"""Wall time of one program: its bound so far is valid, and a time limit is not passed by minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class ProgramPricer:
             - sum(prices[row] * coefficient for row, coefficient in self._usage.use.get(key, ()))
             for key in self._program.keys
         }
-        answer = self._program.minimize(weights, gap=gap)
+        answer = self._program.minimize(weights, gap=gap, seconds=_SECONDS)
         if answer.infeasible or answer.values is None:
             return Priced(answer.bound, answer.infeasible, None)
         values = answer.values
