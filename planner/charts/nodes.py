@@ -31,6 +31,7 @@ FREE: Final = "free"
 OTHERS: Final = "other pods"
 UNUSABLE: Final = "takes no pods"
 _NOT_OURS: Final = {FREE: "#E8E8E8", OTHERS: "#9A9A9A", UNUSABLE: "#C9B7B7"}
+_SUMMED: Final = "#5C6B73"
 _ROW: Final = 20
 _GPU: Final = 34
 _LETTERS: Final = 5
@@ -206,7 +207,13 @@ def pools_chart(rows: Sequence[PoolUse], *, most: int = 12) -> Any:  # noqa: ANN
         .encode(
             x=alt.X("gpus:Q", title="GPUs"),
             y=alt.Y("pool:N", title=None, sort=None),
-            color=alt.Color("holder:N", title="held by", scale=_colors(holders), sort=list(order)),
+            color=alt.Color(
+                "holder:N",
+                title="held by",
+                scale=_colors(named, [rest] if len(sizes) > len(named) else []),
+                sort=list(order),
+                legend=alt.Legend(orient="bottom", columns=4),
+            ),
             order=alt.Order("order:Q"),
             tooltip=["pool:N", "holder:N", "gpus:Q"],
         )
@@ -214,10 +221,14 @@ def pools_chart(rows: Sequence[PoolUse], *, most: int = 12) -> Any:  # noqa: ANN
     return styled(chart)
 
 
-def _colors(services: Sequence[str]) -> alt.Scale:
+def _colors(services: Sequence[str], summed: Sequence[str] = ()) -> alt.Scale:
+    """Colors of services, of the other ones together, and of what is not ours."""
     import altair as alt
 
-    return alt.Scale(domain=[*services, *_NOT_OURS], range=[*_wheel(len(services)), *_NOT_OURS.values()])
+    return alt.Scale(
+        domain=[*services, *summed, *_NOT_OURS],
+        range=[*_wheel(len(services)), *[_SUMMED] * len(summed), *_NOT_OURS.values()],
+    )
 
 
 def _wheel(size: int) -> list[str]:

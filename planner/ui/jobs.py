@@ -24,7 +24,7 @@ from planner.clock import Clock, SystemClock
 __all__ = ["Failure", "Job", "Process", "State", "Task", "Workers", "start_process"]
 
 _KEPT_BYTES: Final = 256_000_000
-_STOP_GRACE_S: Final = 5.0
+_STOP_GRACE_S: Final = 20.0
 """How long a stopped task may take to hand over the best it has before its process is ended."""
 
 

@@ -10,8 +10,12 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from models.report import Report
+from models.solution import Status
 from planner.ui import session
 from planner.ui.jobs import Workers
+from planner.ui.tasks.plan import plan_task, run
+from planner.ui.workspace import How
 
 SCENARIOS = Path("data/scenarios").resolve()
 
@@ -210,3 +214,25 @@ def rewrite(page: AppTest, change: Callable[[str], str], button: str) -> AppTest
     page = edit(page, "Text")
     page.text_area[0].input(change(page.text_area[0].value))
     return press(page, button)
+
+
+def test_a_stop_keeps_the_best_plan_so_far(visit: Any) -> None:
+    """The task itself: whoever asked wants an end at once, and gets greedy's plan or a better one."""
+    scenario = session_scenario(visit("02-contention"))
+    told: list[str] = []
+
+    class Stopped:
+        def progress(self, event: object) -> None:
+            """Nobody looks."""
+
+        def partial(self, value: str) -> None:
+            told.append(value)
+
+        def stopped(self) -> bool:
+            return bool(told)
+
+    given = plan_task(scenario, How()).arguments
+    report = Report.model_validate_json(run(given, Stopped()))
+    assert Report.model_validate_json(told[0]).answer.name == "greedy"
+    assert report.answer.solution.status is not Status.TIMED_OUT
+    assert report.shown.assessment is not None

@@ -25,6 +25,7 @@ _BADGES: Final = {
     Status.FAILED: ("red", ":material/error:"),
 }
 _NO_CHANGE: Final = 1e-9
+_NO_CENTS_FROM: Final = 1e4
 
 
 def show_head(report: Report, *, first: bool = False) -> None:
@@ -66,8 +67,8 @@ def _show_metrics(plan: Assessment, now: Assessment | None, *, in_dollars: bool)
     cost, power, unserved, headroom, changes = st.columns(5)
     cost.metric(
         "Cost",
-        spaced(f"{money(plan.cost)}{unit}"),
-        _delta(plan.cost, costs, lambda value: f"{money(value)}{unit}"),
+        spaced(f"{_amount(plan.cost)}{unit}"),
+        _delta(plan.cost, costs, lambda value: f"{_amount(value)}{unit}"),
         delta_color="inverse",
         help="Of all replicas and added nodes, switching included; the arrow is against what runs now.",
     )
@@ -93,6 +94,11 @@ def _show_metrics(plan: Assessment, now: Assessment | None, *, in_dollars: bool)
         help="Of the service that has least, as a share of its load.",
     )
     changes.metric("Changes", spaced(number(plan.changes)), help="Replicas started, stopped or moved.")
+
+
+def _amount(value: float) -> str:
+    """Money without cents where it is so much that they would not fit."""
+    return f"{value:,.0f}" if abs(value) >= _NO_CENTS_FROM else money(value)
 
 
 def _delta(value: float | None, before: float | None, write: Callable[[float], str]) -> str | None:

@@ -67,7 +67,7 @@ def _show_pool(draft: Draft) -> bool:
 
 
 def _show_hardware() -> dict[str, Any]:
-    kind, count, gpus, price = st.columns(4)
+    (kind, price), (count, gpus) = st.columns(2), st.columns(2)
     return {
         "accelerator": kind.selectbox("Accelerator", sorted(catalog().accelerators)),
         "nodes": count.number_input("Nodes", min_value=0, max_value=_MOST_NODES, value=1),

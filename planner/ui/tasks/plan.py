@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from models.report import Report
 from models.scenario import Scenario
+from models.solution import Status
 from planner.clock import SystemClock
 from planner.optimization.protocol import SolveOptions
 from planner.planning import judge, plan_problem, sized, solve_with
@@ -15,6 +16,9 @@ from planner.ui.tasks.protocol import Reporter
 from planner.ui.workspace import How
 
 __all__ = ["plan_task", "run"]
+
+_GREEDY_S: Final = 10.0
+"""Time for greedy's plan, its reasons and what stands beside it, where a stop came before any other."""
 
 _LEAST_S: Final = 0.1
 """Time that the answer has even where sizing took all of it."""
@@ -44,4 +48,6 @@ def run(given: Mapping[str, Any], report: Reporter) -> str:
         progress=report.progress,
         scenario=scenario,
     )
+    if report.stopped() and answer.answer.solution.status is Status.TIMED_OUT:
+        answer = plan_problem(problem, solver="greedy", options=SolveOptions(time_limit_s=_GREEDY_S))
     return answer.but(seconds={**answer.seconds, "size": size_s}).model_dump_json()
