@@ -21,7 +21,7 @@ def show_managing() -> None:
     chosen = st.selectbox(
         "Which draft", names, index=names.index(workspace.opened), key=f"manage-{workspace.opened}"
     )
-    with st.form("manage", border=False):
+    with st.form("manage", border=False, clear_on_submit=True):
         name = st.text_input("New name", max_chars=60, help="For a rename, or for the duplicate.")
         with st.container(horizontal=True):
             twin = st.form_submit_button(

@@ -1,0 +1,116 @@
+"""The page Trade-offs: weigh, pick a plan, take it up as a draft; move inputs and see what the answer hangs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from planner.ui import session
+from planner.ui.jobs import Job, Workers
+
+_PATIENCE_S = 90.0
+_PAGE = """
+import runpy
+from planner.ui import session
+session.open_workspace()
+runpy.run_path({path!r})
+"""
+
+
+@pytest.fixture(scope="module")
+def shared_workers() -> Iterator[Workers]:
+    made = Workers(1)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_workers: Workers) -> Iterator[AppTest]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("FLEETPLAN_UI_SCENARIO", str(Path("data/scenarios/01-two-variants.yaml").resolve()))
+    st.cache_resource.clear()
+    monkeypatch.setattr(session, "workers", lambda: shared_workers)
+    script = _PAGE.format(path=str(Path("planner/ui/pages/trade_offs.py").resolve()))
+    opened = AppTest.from_string(script, default_timeout=60).run()
+    assert not opened.exception, opened.exception
+    yield opened
+    st.cache_resource.clear()
+
+
+def box(page: AppTest, label: str) -> Any:
+    return next(each for each in page.selectbox if each.label == label)
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    next(button for button in page.button if button.label == label).click().run()
+    assert not page.exception, page.exception
+    return page
+
+
+def over(page: AppTest, question: str) -> Job:
+    """The page when a question is answered."""
+    job = session.workers().wait(page.session_state["fleetplan.asked"][question], _PATIENCE_S)
+    assert job is not None
+    assert job.over
+    page.run()
+    assert not page.exception, page.exception
+    return job
+
+
+def words(page: AppTest) -> str:
+    return "\n".join(each.value for each in [*page.markdown, *page.caption, *page.info, *page.text])
+
+
+def test_an_empty_page_says_what_to_do(page: AppTest) -> None:
+    assert "Choose two objectives" in words(page)
+    assert "moved one by one" in words(page)
+
+
+def test_a_plan_of_the_staircase_is_picked_and_taken_up_as_a_draft(page: AppTest) -> None:
+    box(page, "Upwards").set_value("Unserved demand")
+    press(page, "Weigh")
+    over(page, "pareto")
+    assert "proven" in words(page)
+    plans = box(page, "Plan")
+    assert len(plans.options) > 2
+    plans.set_value(2).run()
+    assert not page.exception, page.exception
+    cost = next(each.value for each in page.metric if each.label == "Cost")
+    press(page, "Open as a draft")
+    workspace = page.session_state["fleetplan.workspace"]
+    assert workspace.opened.endswith("plan 2")
+    assert f"{workspace.draft.scenario.limits.spend_usd_per_h:.2f} $/h" == cost
+    assert "This is of what the draft was" in words(page)
+
+
+@pytest.mark.parametrize(
+    ("across", "upwards", "said"),
+    [("Cost", "Cost", "choose another objective"), ("Headroom", "Unserved demand", "for all demand")],
+)
+def test_objectives_that_cannot_be_weighed_are_refused(
+    page: AppTest, across: str, upwards: str, said: str
+) -> None:
+    box(page, "To the right").set_value(across)
+    box(page, "Upwards").set_value(upwards)
+    press(page, "Weigh")
+    assert said in words(page)
+    assert (
+        "pareto" not in page.session_state["fleetplan.asked"]
+        if "fleetplan.asked" in page.session_state
+        else True
+    )
+
+
+def test_inputs_are_moved_and_ranked(page: AppTest) -> None:
+    box(page, "Move each by").set_value("20 %")
+    press(page, "Measure")
+    over(page, "sensitivity")
+    assert "Moved by 20 %" in words(page)
+    rows = page.dataframe[0].value
+    assert {"demand", "prices"} <= {*rows["input"]}
+    assert all("× 0.8" in said or "cannot" in said for said in rows["with less of it"])
