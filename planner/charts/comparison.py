@@ -33,7 +33,7 @@ def comparison_chart(rows: Sequence[Mapping[str, Any]], measures: Sequence[str],
             alt.Chart(values(known))
             .mark_bar(height=_BAR * 0.6, color=COLORS[0])
             .encode(
-                x=alt.X("value:Q", title=measure, axis=alt.Axis(tickCount=4, format=",")),
+                x=alt.X("value:Q", title=measure, axis=alt.Axis(tickCount=4, format=",.6~g")),
                 y=alt.Y(f"{name}:N", sort=order, scale=alt.Scale(domain=order), title=None, axis=axis),
                 tooltip=[alt.Tooltip(f"{name}:N"), alt.Tooltip("value:Q", title=measure, format=",.4~g")],
             )

@@ -35,13 +35,12 @@ def front_rows(front: ParetoFront) -> list[dict[str, Any]]:
     ]
 
 
-def front_chart(front: ParetoFront, titles: tuple[str, str], *, shown: int | None = None) -> Any:  # noqa: ANN401 - a layered chart
+def front_chart(front: ParetoFront, titles: tuple[str, str]) -> Any:  # noqa: ANN401 - a layered chart
     """Dots that can be clicked, on the stairs that bound them.
 
     Args:
         front: at least one point.
         titles: of the axes, with their units.
-        shown: number of the point that is looked at; it is drawn larger.
     """
     import altair as alt
 
@@ -51,7 +50,6 @@ def front_chart(front: ParetoFront, titles: tuple[str, str], *, shown: int | Non
             "x": row[str(front.x)],
             "y": row[str(front.y)],
             "proof": row["proof"],
-            "shown": row["point"] == shown,
         }
         for row in front_rows(front)
     ]
@@ -65,15 +63,14 @@ def front_chart(front: ParetoFront, titles: tuple[str, str], *, shown: int | Non
     picks = alt.selection_point(name=PICKED, fields=["point"], on="click", toggle=False)
     dots = (
         alt.Chart(values(rows))
-        .mark_point(filled=True, color=COLORS[0], opacity=1)
+        .mark_point(filled=True, opacity=1)
         .encode(
             **axes,
             shape=alt.Shape(
                 "proof:N", scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())), title="point"
             ),
-            size=alt.condition("datum.shown", alt.value(320), alt.value(110)),
-            stroke=alt.condition("datum.shown", alt.value(COLORS[5]), alt.value(None)),
-            strokeWidth=alt.value(3),
+            size=alt.condition(picks, alt.value(300), alt.value(110), empty=False),
+            color=alt.condition(picks, alt.value(COLORS[5]), alt.value(COLORS[0]), empty=False),
             tooltip=[
                 alt.Tooltip("point:O"),
                 alt.Tooltip("x:Q", title=titles[0], format=",.5~g"),

@@ -11,6 +11,8 @@ from planner.charts.style import COLORS, styled, values
 __all__ = ["Bar", "tornado_chart"]
 
 _ROW: Final = 34
+_LEAST: Final = 60
+"""What axis and legend take, where the chart is fitted into its height."""
 _LESS: Final = "less of it"
 _MORE: Final = "more of it"
 _BROKEN: Final = "not all is served"
@@ -63,7 +65,8 @@ def tornado_chart(bars: Sequence[Bar], base: float, *, title: str) -> Any:  # no
     color = alt.Color(
         "side:N", scale=alt.Scale(domain=[_LESS, _MORE], range=[COLORS[4], COLORS[5]]), title="with"
     )
-    tip = [alt.Tooltip("input:N"), alt.Tooltip("says:N", title="then")]
+    # Vega refuses a tooltip that is called "then", in the browser alone.
+    tip = [alt.Tooltip("input:N"), alt.Tooltip("says:N", title="answer")]
     drawn = (
         alt.Chart(values(rows))
         .mark_bar(height=_ROW * 0.35, strokeWidth=1.5)
@@ -71,7 +74,7 @@ def tornado_chart(bars: Sequence[Bar], base: float, *, title: str) -> Any:  # no
             y=y,
             yOffset=alt.YOffset("side:N", sort=[_LESS, _MORE]),
             x=alt.X(
-                "from:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(format=",", tickCount=6)
+                "from:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(format=",.6~g", tickCount=6)
             ),
             x2="to:Q",
             color=color,
@@ -82,7 +85,7 @@ def tornado_chart(bars: Sequence[Bar], base: float, *, title: str) -> Any:  # no
     )
     crosses = (
         alt.Chart(values([row for row in rows if row["kind"] == _BROKEN]))
-        .mark_point(size=90, strokeWidth=3, opacity=1, color=COLORS[7])
+        .mark_point(size=90, strokeWidth=3, opacity=1, color=COLORS[3])
         .encode(
             y=y,
             yOffset=alt.YOffset("side:N", sort=[_LESS, _MORE]),
@@ -92,4 +95,4 @@ def tornado_chart(bars: Sequence[Bar], base: float, *, title: str) -> Any:  # no
         )
     )
     line = alt.Chart(values([{"from": base}])).mark_rule(strokeDash=[4, 3], opacity=0.7).encode(x="from:Q")
-    return styled((drawn + crosses + line).properties(height=_ROW * len(order)))
+    return styled((drawn + crosses + line).properties(height=_LEAST + _ROW * len(order)))
