@@ -53,6 +53,7 @@ def bills_chart(rows: Sequence[dict[str, Any]], *, unit: str) -> Any:  # noqa: A
                 title=None,
                 scale=alt.Scale(domain=[*_PARTS], range=[*_PARTS.values()]),
                 sort=[*_PARTS],
+                legend=alt.Legend(orient="bottom"),
             ),
             order=alt.Order("order:Q"),
             tooltip=["team:N", "part:N", alt.Tooltip("amount:Q", format=",.2f")],

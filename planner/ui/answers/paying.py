@@ -18,6 +18,9 @@ __all__ = ["show_paying"]
 
 _PARTS = ("used", "headroom", "idle", "starts", "total")
 
+_NOISE = 1e-9
+"""Amounts below this share of all are what sums of floats leave over."""
+
 
 def show_paying(report: Report, key: str) -> None:
     """A bar and a line per team."""
@@ -54,7 +57,7 @@ def show_paying(report: Report, key: str) -> None:
             "starts": "Of replicas that start, spread over the horizon.",
         },
     )
-    if bills.unassigned > 0:
+    if bills.unassigned > bills.total * _NOISE:
         st.caption(said(f"{quantity(bills.unassigned, unit)} are for added nodes on which nothing runs."))
 
 
