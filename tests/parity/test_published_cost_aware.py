@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from planner.optimization.heuristics import (
+from planner.saturation.published import (
     AnalyzerSignal,
     Reason,
     ServiceState,

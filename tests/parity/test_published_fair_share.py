@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from planner.optimization.heuristics import (
+from planner.saturation.published import (
     UNBOUNDED,
     Allowance,
     AnalyzerSignal,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from planner.optimization.heuristics import (
+from planner.saturation.published import (
     UNBOUNDED,
     Grant,
     Growth,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.optimization.heuristics import (
+from planner.saturation.published import (
     UNBOUNDED,
     Allowance,
     Budget,
@@ -19,7 +19,7 @@ from planner.optimization.heuristics import (
     scale_to_zero_when_idle,
     used_gpus,
 )
-from planner.optimization.heuristics.limiters import known_type, tighter
+from planner.saturation.published.limiters import known_type, tighter
 
 
 def pools(**limits: Allowance | int | None) -> Provider:

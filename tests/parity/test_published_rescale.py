@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from planner.optimization.heuristics import (
+from planner.saturation.published import (
     UNBOUNDED,
     AnalyzerSignal,
     Budget,
@@ -19,8 +19,8 @@ from planner.optimization.heuristics import (
     rescaled_fair_share,
     water_fill,
 )
-from planner.optimization.heuristics.rescale import demand_gpus
-from planner.optimization.heuristics.water_filling import split_by_weight
+from planner.saturation.published.rescale import demand_gpus
+from planner.saturation.published.water_filling import split_by_weight
 
 
 def c(name: str, priority: float, demand: float, cap: int, floor: int = 0) -> Claim:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.optimization.heuristics import (
+from planner.saturation.published import (
     AnalyzerSignal,
     Budget,
     Claim,

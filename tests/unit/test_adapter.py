@@ -27,8 +27,8 @@ from planner.optimization.heuristics.adapter import (
     tokens_of,
     variant_state,
 )
-from planner.optimization.heuristics.capacity import UNBOUNDED
 from planner.optimization.scaling import Number
+from planner.saturation.published.capacity import UNBOUNDED
 from tests.builders import a_candidate, a_demand, a_node, a_pool, a_problem
 
 SMALL, LARGE = (

@@ -28,9 +28,9 @@ from models.variant import Role
 from planner.optimization.formulation.budgets import quota_speaks_of
 from planner.optimization.formulation.index import Index
 from planner.optimization.formulation.traffic import headroom_target, load_of
-from planner.optimization.heuristics.capacity import UNBOUNDED, AnalyzerSignal, ServiceState, VariantState
-from planner.optimization.heuristics.limiters import Budget
 from planner.optimization.scaling import Number, exact
+from planner.saturation.published.capacity import UNBOUNDED, AnalyzerSignal, ServiceState, VariantState
+from planner.saturation.published.limiters import Budget
 
 __all__ = [
     "RoleGroup",

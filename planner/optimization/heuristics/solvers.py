@@ -29,12 +29,12 @@ from planner.optimization.heuristics.adapter import (
     service_states,
     variant_state,
 )
-from planner.optimization.heuristics.capacity import ServiceState, Targets
-from planner.optimization.heuristics.cost_aware import cost_aware, scale_down
-from planner.optimization.heuristics.fair_share import fair_share
-from planner.optimization.heuristics.greedy_by_saturation import Growth, greedy_by_saturation
-from planner.optimization.heuristics.rescale import RescaleScope, rescaled_fair_share
 from planner.optimization.scaling import Number, exact
+from planner.saturation.published.capacity import ServiceState, Targets
+from planner.saturation.published.cost_aware import cost_aware, scale_down
+from planner.saturation.published.fair_share import fair_share
+from planner.saturation.published.greedy_by_saturation import Growth, greedy_by_saturation
+from planner.saturation.published.rescale import RescaleScope, rescaled_fair_share
 
 __all__ = [
     "HEURISTICS",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heapreplace
 
-from planner.optimization.heuristics.capacity import (
+from planner.saturation.published.amounts import Number
+from planner.saturation.published.capacity import (
     BOTH,
     AnalyzerSignal,
     Reason,
@@ -22,9 +23,9 @@ from planner.optimization.heuristics.capacity import (
     sum_of,
     voters_of,
 )
-from planner.optimization.heuristics.cost_aware import scale_down
-from planner.optimization.heuristics.limiters import Budget
-from planner.optimization.heuristics.pairing import (
+from planner.saturation.published.cost_aware import scale_down
+from planner.saturation.published.limiters import Budget
+from planner.saturation.published.pairing import (
     Demand,
     Pick,
     grow_jointly,
@@ -32,7 +33,6 @@ from planner.optimization.heuristics.pairing import (
     required_of,
     roles_asked,
 )
-from planner.optimization.scaling import Number
 
 __all__ = ["fair_share", "share_value"]
 

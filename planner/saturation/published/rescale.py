@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.optimization.heuristics.capacity import (
+from planner.saturation.published.capacity import (
     BOTH,
     UNBOUNDED,
     AnalyzerSignal,
@@ -21,10 +21,10 @@ from planner.optimization.heuristics.capacity import (
     roles_of,
     voters_of,
 )
-from planner.optimization.heuristics.cost_aware import dearest_first, shed
-from planner.optimization.heuristics.fair_share import fair_share
-from planner.optimization.heuristics.limiters import Budget
-from planner.optimization.heuristics.water_filling import Claim, split_by_weight, water_fill
+from planner.saturation.published.cost_aware import dearest_first, shed
+from planner.saturation.published.fair_share import fair_share
+from planner.saturation.published.limiters import Budget
+from planner.saturation.published.water_filling import Claim, split_by_weight, water_fill
 
 __all__ = ["RescaleScope", "demand_gpus", "rescale", "rescaled_fair_share"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from planner.optimization.heuristics.capacity import sum_of
-from planner.optimization.scaling import Number
+from planner.saturation.published.amounts import Number
+from planner.saturation.published.capacity import sum_of
 
 __all__ = ["Claim", "Shares", "split_by_weight", "water_fill"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.optimization.heuristics.capacity import Reason, ServiceState, Targets, VariantState
-from planner.optimization.scaling import Number
+from planner.saturation.published.amounts import Number
+from planner.saturation.published.capacity import Reason, ServiceState, Targets, VariantState
 
 __all__ = ["DEFAULT_COST", "is_exempt", "keep_one", "scale_to_zero_when_idle"]
 

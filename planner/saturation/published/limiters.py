@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.optimization.heuristics.capacity import UNBOUNDED, ServiceState
+from planner.saturation.published.capacity import UNBOUNDED, ServiceState
 
 __all__ = [
     "UNKNOWN_ACCELERATORS",

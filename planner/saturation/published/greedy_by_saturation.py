@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.optimization.heuristics.capacity import UNBOUNDED, Reason, VariantState
-from planner.optimization.heuristics.limiters import known_type
-from planner.optimization.scaling import Number
+from planner.saturation.published.amounts import Number
+from planner.saturation.published.capacity import UNBOUNDED, Reason, VariantState
+from planner.saturation.published.limiters import known_type
 
 __all__ = ["Grant", "Growth", "Limiter", "greedy_by_saturation", "limit_in_sequence"]
 

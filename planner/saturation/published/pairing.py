@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.optimization.heuristics.capacity import AnalyzerSignal, VariantState
-from planner.optimization.scaling import Number
+from planner.saturation.published.amounts import Number
+from planner.saturation.published.capacity import AnalyzerSignal, VariantState
 
 __all__ = ["Demand", "Pick", "Picker", "grow_jointly", "largest", "needs_more", "required_of", "roles_asked"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, MutableMapping, Sequence
 
-from planner.optimization.heuristics.capacity import (
+from planner.saturation.published.amounts import Number
+from planner.saturation.published.capacity import (
     AnalyzerSignal,
     ServiceState,
     Targets,
@@ -17,7 +18,7 @@ from planner.optimization.heuristics.capacity import (
     sum_of,
     voters_of,
 )
-from planner.optimization.heuristics.pairing import (
+from planner.saturation.published.pairing import (
     Pick,
     grow_jointly,
     largest,
@@ -25,7 +26,6 @@ from planner.optimization.heuristics.pairing import (
     required_of,
     roles_asked,
 )
-from planner.optimization.scaling import Number
 
 __all__ = ["cost_aware", "dearest_first", "scale_down", "scale_up", "shed"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from planner.optimization.scaling import Number
+from planner.saturation.published.amounts import Number
 
 __all__ = [
     "BOTH",
