@@ -10,7 +10,7 @@ from models.explanation import Rejection
 from models.ids import PoolId, ServiceId
 from models.performance import Origin, Rating, RatingQuestion, Unrated
 from models.problem import Candidate, CostUnit
-from models.units import Bytes, Count, Percentile, PositiveRps, Ratio, Seconds, Tokens, Watts
+from models.units import Bytes, Count, Percentile, PositiveRps, Ratio, Seconds, TokenCount, Tokens, Watts
 from models.value import Value
 
 __all__ = [
@@ -130,6 +130,10 @@ class CandidatePicture(Value):
         (), description="pools that it may use or runs in, sorted by name"
     )
     nowhere: tuple[Rejection, ...] = Field((), description="why there is no pool for it")
+    nearest: tuple[TokenCount, TokenCount] | None = Field(
+        None,
+        description="input and output length of the nearest measured shape, tokens; None: none was measured",
+    )
     codes: dict[str, str] = Field(
         {}, description="source code of figures of the catalog, by ``accelerator.FIELD`` or ``llm.FIELD``"
     )

@@ -155,6 +155,7 @@ def picture_candidate(
         picture=picture,
         unasked=unasked,
         curves=curves if fits else (),
+        nearest=_nearest(question, catalog, alone.performance),
         places=tuple(_places(alone, problem, service_id, picture)),
         nowhere=tuple(
             each
@@ -163,6 +164,15 @@ def picture_candidate(
         ),
         codes=_codes(question, alone, catalog),
     )
+
+
+def _nearest(question: RatingQuestion, catalog: Catalog, choice: PerformanceChoice) -> tuple[int, int] | None:
+    """The nearest measured shape of this setup, whichever tables planning may use of it."""
+    from planner.performance import Knowledge
+    from planner.performance.picture import nearest_rows
+
+    rows = nearest_rows(question, Knowledge(choice, catalog.profiles))
+    return (rows[0].input_tokens, rows[0].output_tokens) if rows else None
 
 
 def _unknown(what: str, name: str, known: Mapping[str, object]) -> ConfigurationError:

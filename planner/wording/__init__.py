@@ -40,6 +40,7 @@ from planner.wording.numbers import (
     quantity_up,
     used_of,
 )
+from planner.wording.promises import distance_phrase, promises_phrase, statistic_phrase
 from planner.wording.reasons import reason_sentence
 from planner.wording.relaxations import latency_promises, relaxation_sentence
 from planner.wording.statuses import (
@@ -70,6 +71,7 @@ __all__ = [
     "conflict_rows",
     "conflict_sentence",
     "difference_sentence",
+    "distance_phrase",
     "engines_sentence",
     "family_phrase",
     "front_sentence",
@@ -91,6 +93,7 @@ __all__ = [
     "number_up",
     "percent",
     "promise_sentence",
+    "promises_phrase",
     "quantity",
     "quantity_up",
     "reason_sentence",
@@ -100,6 +103,7 @@ __all__ = [
     "rollout_sentence",
     "runner_up_sentence",
     "seconds_sentence",
+    "statistic_phrase",
     "stuck_sentence",
     "time_span",
     "used_of",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
@@ -12,9 +11,8 @@ from rich.text import Text
 from models.performance import Rating, RatingQuestion, Unrated
 from models.picture import LoadRow, MemoryPicture, VariantPicture
 from models.scenario import Scenario
-from models.workload import Slo
 from planner.cli.screen.layout import Column, bullets, section, table
-from planner.wording import number, percent, quantity, reason_sentence
+from planner.wording import number, percent, promises_phrase, reason_sentence
 
 __all__ = ["show_picture", "show_variants"]
 
@@ -32,7 +30,7 @@ def show_picture(console: Console, picture: VariantPicture) -> None:
         console, f"{question.llm.id} on {question.accelerator.id} {variant.parallelism.label} {weights}{role}"
     )
     console.print(
-        f"{question.input_tokens:,} tokens in, {question.output_tokens:,} out; {_promises(question.slo)}"
+        f"{question.input_tokens:,} tokens in, {question.output_tokens:,} out; {promises_phrase(question.slo)}"
     )
     section(console, "Capacity of one replica")
     _show_answer(console, picture)
@@ -40,18 +38,6 @@ def show_picture(console: Console, picture: VariantPicture) -> None:
         section(console, "Memory of one accelerator")
         _show_memory(console, picture.memory)
     _show_loads(console, picture.loads, question)
-
-
-def _promises(slo: Slo) -> str:
-    said = [f"{name} ≤ {quantity(value, 's')}" for name, value in _targets(slo)]
-    at = "on average" if slo.at == "mean" else f"at p{slo.at:g}"
-    return f"{', '.join(said)} {at}" if said else "no promise"
-
-
-def _targets(slo: Slo) -> Iterator[tuple[str, float]]:
-    for name, value in (("TTFT", slo.ttft_s), ("ITL", slo.itl_s), ("E2E", slo.e2e_s)):
-        if value is not None:
-            yield name, value
 
 
 def _show_answer(console: Console, picture: VariantPicture) -> None:
@@ -128,7 +114,7 @@ def _show_loads(console: Console, rows: tuple[LoadRow, ...], question: RatingQue
         for index, row in enumerate(lines):
             broken = not row.keeps and (index == 0 or lines[index - 1].keeps)
             if broken and index:
-                made.add_row("", "", "", "", "", f"--- SLO: {_promises(question.slo)} ---")
+                made.add_row("", "", "", "", "", f"--- SLO: {promises_phrase(question.slo)} ---")
             made.add_row(
                 f"{origin}: {source}" if index == 0 else "",
                 number(row.in_flight, 3),

@@ -33,4 +33,6 @@ PAGES: Final = (
     PageFile("plan", "Plan", ":material/account_tree:"),
     PageFile("what_if", "What-if", ":material/compare_arrows:"),
     PageFile("trade_offs", "Trade-offs", ":material/balance:"),
+    PageFile("candidate", "Candidate", ":material/memory:"),
+    PageFile("moves", "Moves", ":material/route:"),
 )

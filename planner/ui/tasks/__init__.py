@@ -14,7 +14,9 @@ from planner.ui.tasks.protocol import Reporter, Run
 __all__ = ["TASKS", "Reporter", "Run", "task"]
 
 TASKS: Final = {
+    "candidate": "planner.ui.tasks.candidate",
     "closer": "planner.ui.tasks.closer",
+    "moves": "planner.ui.tasks.moves",
     "pareto": "planner.ui.tasks.pareto",
     "plan": "planner.ui.tasks.plan",
     "sensitivity": "planner.ui.tasks.sensitivity",
