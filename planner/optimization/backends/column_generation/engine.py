@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.clock import Clock, SystemClock
-from planner.optimization.backends.column_generation.blocks import Shape
+from planner.collecting import collection_paused
 from planner.optimization.backends.column_generation.branched import compile_branching
 from planner.optimization.backends.column_generation.conclusion import Run, conclude
 from planner.optimization.backends.column_generation.covering import compile_kernel
@@ -36,6 +36,9 @@ __all__ = ["ColumnGeneration"]
 Floats = NDArray[np.float64]
 
 _RELAXATION_GAP: Final = 1e-5
+_OF_GAP: Final = 0.05
+"""Share of the gap asked for that the linear program may leave to its bound, where that is more."""
+
 _KEPT: Final = 1e-6
 """Excess of scaled tying rows that counts as none."""
 
@@ -58,6 +61,10 @@ class ColumnGeneration:
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
+        with collection_paused():  # patterns are many, small, and stay
+            return self._minimize(ask)
+
+    def _minimize(self, ask: Ask) -> Outcome:
         end = self._clock.monotonic_s() + ask.seconds
         if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
             return Outcome(Termination.INFEASIBLE)
@@ -74,10 +81,14 @@ class ColumnGeneration:
         def keep_going() -> bool:
             return clock.monotonic_s() < end
 
-        relaxed = _relax(run, ready, keep_going)
+        at_hand = _at_hand(ask, ready)
+        relaxed = _relax(run, ready, keep_going, at_hand)
         if relaxed is None:
             return Outcome(Termination.INFEASIBLE)
-        outcome = conclude(run, relaxed, end, clock)
+        if _is_proven(ask, at_hand, relaxed.bound):
+            outcome = Outcome(Termination.OPTIMAL, ask.hint, relaxed.bound + ask.goal.constant)
+        else:
+            outcome = conclude(run, relaxed, end, clock)
         if relaxed.answer is not None:
             level = remember(ready, run.master, relaxed.answer, relaxed.prices, outcome.values)
             memory.keep(known.plus(ask.goal.name, level))
@@ -135,7 +146,7 @@ def _excess(
 def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
     """Pricers, and a master that starts from what is known."""
     usage = ready.usage(ask.goal.terms)
-    relaxation = ready.relaxation(usage, _penalties(usage, ready.shape))
+    relaxation = ready.relaxation(usage, _penalties(ready, usage))
     same = known.same(ask.goal.name)
     if same is not None:
         relaxation.center = relaxation.master.clip(start_prices(ready, same))
@@ -145,31 +156,43 @@ def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
     )
 
 
-def _penalties(usage: Usage, shape: Shape) -> Floats:
+def _penalties(ready: Prepared, usage: Usage) -> Floats:
     """What breaking a row by one costs: twenty times the dearest column per unit of that row.
 
     Columns that use no row, such as unserved shares, weigh with their whole range: one more replica may save it all.
     """
-    worst = usage.ties.worth_of(usage.by_column)
-    ranges = [
-        abs(usage.cost[column.key]) * (column.upper - column.lower)
-        for block in shape.blocks
-        for column in block.columns
-        if usage.cost.get(column.key) and column.key not in usage.ties.tied
-    ]
-    beside = max(ranges, default=0.0)
-    overall = max([abs(value) for value in usage.cost.values()], default=1.0)
+    cost, ties = np.abs(usage.by_column), ready.ties
+    worst = ties.worth_of(usage.by_column)
+    beside = float((cost * ready.ranges)[ties.untied].max(initial=0.0))
+    overall = float(cost.max(initial=0.0)) or 1.0
     return np.maximum(np.where(worst > 0, _DEAREST * worst, overall), beside)
 
 
-def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> Relaxed | None:
-    """The relaxation; None where it is proven that no values keep all rows."""
-    constant = run.ask.goal.constant
+def _at_hand(ask: Ask, ready: Prepared) -> int | None:
+    """Value of the plan that is given, where it is one of this program."""
+    hint, columns = ask.hint, ask.program.columns
+    if hint is None or not ask.goal.terms or any(column.key not in hint for column in columns):
+        return None
+    inside = all(column.lower <= hint[column.key] <= column.upper for column in columns)
+    return ask.goal.activity(hint) if inside and ready.keeps(hint) else None
+
+
+def _is_proven(ask: Ask, value: int | None, bound: float) -> bool:
+    """Whether a value is as near to a bound (without the constant) as was asked for."""
+    return value is not None and value - (bound + ask.goal.constant) <= ask.gap * abs(value)
+
+
+def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool], at_hand: int | None) -> Relaxed | None:
+    """The relaxation, up to where it proves the value at hand; None where it is proven that no values keep all rows."""
+    constant, gap = run.ask.goal.constant, max(_RELAXATION_GAP, _OF_GAP * run.ask.gap)
+    proven = False
 
     def report(value: float, bound: float) -> None:
+        nonlocal proven
+        proven = _is_proven(run.ask, at_hand, bound)
         run.ask.report(None, bound + constant if bound > -inf else None, columns=len(run.master.patterns))
 
-    relaxed = run.relaxation.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=report)
+    relaxed = run.relaxation.run(gap=gap, keep_going=lambda: not proven and keep_going(), report=report)
     if relaxed.impossible:
         return None
     if relaxed.answer is None or relaxed.answer.broken <= _KEPT:
@@ -180,7 +203,7 @@ def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> Relaxed
     # Rows can be kept, so it was the penalty that was too low: with the patterns that keep them, ask again.
     run.master.add(keeping)
     run.master.raise_penalties(_FIRMLY)
-    return run.relaxation.run(gap=_RELAXATION_GAP, keep_going=keep_going, report=report)
+    return run.relaxation.run(gap=gap, keep_going=keep_going, report=report)
 
 
 def _keeping(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> list[Pattern] | None:

@@ -75,6 +75,14 @@ class Prepared:
         before = self.grown_from.branchings if self.grown_from is not None else None
         return before if before is not None and before.are(blocks) else Branchings(blocks, self.ties.position)
 
+    @cached_property
+    def ranges(self) -> Floats:
+        """How far each column of a block can move; 0 for those of the master."""
+        found = np.zeros(len(self.ties.position))
+        spans = [float(c.upper - c.lower) for block in self.shape.blocks for c in block.columns]
+        found[: len(spans)] = spans  # columns of blocks are numbered first
+        return found
+
     def usage(self, goal: Mapping[Key, int]) -> Usage:
         """What columns cost in a goal, and use."""
         return Usage(self.ties, {key: float(value) for key, value in goal.items()})

@@ -55,10 +55,11 @@ class Ties:
         return self.terms.values / self.scales[self.terms.sums]
 
     @cached_property
-    def tied(self) -> frozenset[Key]:
-        """Columns that are in a row."""
-        keys = list(self.position)
-        return frozenset(keys[column] for column in np.unique(self.terms.columns).tolist())
+    def untied(self) -> NDArray[np.bool_]:
+        """Whether a column is in no row."""
+        found = np.ones(len(self.position), dtype=bool)
+        found[self.terms.columns] = False
+        return found
 
     @cached_property
     def use(self) -> dict[Key, tuple[tuple[int, float], ...]]:
