@@ -18,9 +18,9 @@ __all__ = ["Descent", "Proved"]
 _NOT_LAST = 0.8
 """Share of the time left that a level may take while others wait."""
 
-_AT_LEAST_S = 2.0
-_PATIENCE = 2.0
-"""A level that only breaks near ties may take so many times as long as all before it, and at least 2 s.
+_AT_LEAST_S = 1.0
+_PATIENCE = 0.4
+"""A level that only breaks near ties may take this share of the time of all before it, and at least 1 s.
 
 Nobody waits a minute for the last watt.
 """

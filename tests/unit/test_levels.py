@@ -215,7 +215,7 @@ def test_progress_is_told_in_units() -> None:
     assert (event.value, event.bound, event.gap) == (5.0, 4.0, pytest.approx(0.2))
 
 
-def test_breaking_ties_takes_little_more_time_than_what_came_before() -> None:
+def test_breaking_ties_takes_a_share_of_the_time_of_what_came_before() -> None:
     clock = FakeClock()
     plan = {X: 4, Y: 0}
     engine = Scripted(
@@ -225,4 +225,4 @@ def test_breaking_ties_takes_little_more_time_than_what_came_before() -> None:
     descent.minimize(FIRST)
     descent.minimize(SECOND, tie_break=True)
     descent.minimize(Goal("third", {Y: 1}), tie_break=True, share=1.0)
-    assert [ask.seconds for ask in engine.asks] == pytest.approx([80.0, 6.0, 7.0])
+    assert [ask.seconds for ask in engine.asks] == pytest.approx([80.0, 1.2, 1.4])

@@ -18,6 +18,9 @@ _LARGE: Final = 600
 """Columns from which column generation goes first: below, HiGHS may be done before its kernel is loaded."""
 
 
+_READING: Final = 1e-4
+"""Wall time per column of a large program that engines which see it whole take to get going, s."""
+
 _SHARE: Final = "a"
 """First name of the keys of columns that only routing by length has."""
 
@@ -80,7 +83,7 @@ class Relay:
         best = Outcome(Termination.TIMED_OUT)
         for turn in self._turns:
             left = end - self._clock.monotonic_s()
-            if left <= 0 or ask.cancelled():
+            if left <= 0 or ask.cancelled() or (turn is not self._turns[0] and left < _to_read(ask)):
                 break
             engine = engine if turn is self._turns[0] else turn.make()
             seconds = left if turn is self._turns[-1] else min(left * turn.share, turn.most_s)
@@ -98,6 +101,12 @@ class Relay:
             made = (turn.make() for turn in self._turns)
             self._excluding = next((engine for engine in made if isinstance(engine, Excluding)), None)
         return self._excluding is not None and self._excluding.excludes(ask)
+
+
+def _to_read(ask: Ask) -> float:
+    """Wall time below which an engine that sees the program whole need not begin, s."""
+    columns = len(ask.program.columns)
+    return _READING * columns if columns > _LARGE else 0.0
 
 
 def _answer(engine: Engine, ask: Ask) -> Outcome:
