@@ -1,0 +1,1 @@
+"""Compiled arrays: the event loop and the engines that it steps."""

@@ -1,0 +1,1 @@
+"""Traffic to replay: readers of traces and generators of synthetic ones, streaming."""
