@@ -24,10 +24,6 @@ _COLORS: Final = {
 }
 _GIB: Final = 2.0**30
 _MOST_BARS: Final = 16
-_BAR: Final = 26
-_AROUND: Final = 110
-"""Height of axis and legend."""
-
 _INK: Final = "#767676"
 
 
@@ -68,7 +64,7 @@ def memory_chart(rows: Sequence[dict[str, Any]], memory: MemoryPicture) -> Any: 
 
     parts = [*dict.fromkeys(row["part"] for row in rows)]
     bars = (
-        alt.Chart(values([row for row in rows if row["gib"] > 0]))
+        alt.Chart(values([row for row in rows if row["gib"] > 0]), height=alt.Step(30))
         .mark_bar(stroke="white", strokeWidth=0.5)
         .encode(
             x=alt.X("from:Q", title="GiB", scale=alt.Scale(zero=True, nice=False)),
@@ -98,5 +94,4 @@ def memory_chart(rows: Sequence[dict[str, Any]], memory: MemoryPicture) -> Any: 
             tooltip=["what:N", alt.Tooltip("at:Q", title="GiB", format=",.2f")],
         )
     )
-    bars_high = _BAR * len({row["gpu"] for row in rows})
-    return styled(alt.layer(bars, rules).properties(height=bars_high + _AROUND))
+    return styled(alt.layer(bars, rules))

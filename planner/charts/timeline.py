@@ -98,7 +98,7 @@ def held_chart(rows: Sequence[dict[str, Any]], *, unit: str) -> Any:  # noqa: AN
         }
         for row in rows
     ]
-    base = alt.Chart(values(told)).encode(
+    base = alt.Chart(values(told), height=alt.Step(_LANE)).encode(
         y=alt.Y("pool:N", title=None, axis=alt.Axis(labelLimit=300, grid=False))
     )
     x = alt.X(
@@ -128,5 +128,4 @@ def held_chart(rows: Sequence[dict[str, Any]], *, unit: str) -> Any:  # noqa: AN
         .encode(x="middle:Q", text="text:N")
         for dark in (True, False)
     ]
-    high = _LANE * max(2, len({row["pool"] for row in rows})) + 70
-    return styled(alt.layer(boxes, *texts).properties(height=high))
+    return styled(alt.layer(boxes, *texts))

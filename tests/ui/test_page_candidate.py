@@ -67,7 +67,7 @@ def done(page: AppTest) -> AppTest:
 
 
 def words(page: AppTest) -> str:
-    return "\n".join(each.value for each in (*page.markdown, *page.caption, *page.text, *page.subheader))
+    return "\n".join(each.value for each in (*page.markdown, *page.caption, *page.text, *page.header))
 
 
 def choose(page: AppTest, label: str, value: str) -> AppTest:
@@ -95,7 +95,7 @@ def test_a_first_look_shows_a_candidate_with_the_origin_of_each_number(visit: An
     assert shown["price of a replica"]["source"].startswith("list price of the accelerator (S")
     assert metrics(page)["Time to start"] == "3 min"
     assert {"Memory of a replica", "Latency over load", "What each source says"} <= {
-        each.value for each in page.subheader
+        each.value for each in page.header
     }
 
 

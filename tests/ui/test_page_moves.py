@@ -78,7 +78,7 @@ def words(page: AppTest) -> str:
         *page.markdown,
         *page.caption,
         *page.text,
-        *page.subheader,
+        *page.header,
         *page.error,
         *page.info,
         *page.warning,
@@ -103,7 +103,7 @@ def test_waves_are_shown_over_time_with_their_commands(visit: Any) -> None:
     assert "waves, about" in words(page)
     assert int(metrics(page)["Waves"]) >= 2
     assert {"Steps over time", "GPUs in use", "Every step", "Commands"} <= {
-        each.value for each in page.subheader
+        each.value for each in page.header
     }
     assert code(page).startswith("#!/bin/sh\n# Made by fleetplan.")
     steps = next(frame.value for frame in page.dataframe if "before → after" in frame.value.columns)
@@ -164,3 +164,18 @@ def test_a_folder_of_patches_is_an_archive_of_equal_bytes() -> None:
     assert zipped(files) == zipped(files)
     with zipfile.ZipFile(io.BytesIO(zipped(files))) as archive:
         assert {name: archive.read(name).decode() for name in archive.namelist()} == files
+
+
+def test_a_way_that_is_stuck_says_why() -> None:
+    def page() -> None:
+        from planner.ui.answers.moving import Way, show_way
+        from tests.rollouts import a_plan, a_stuck, one_variant
+
+        problem = one_variant(3)
+        show_way(Way(problem, a_plan(problem, stuck=a_stuck())))
+
+    shown = AppTest.from_function(page, default_timeout=30).run()
+    assert not shown.exception
+    assert "The waves end before the solution is reached" in shown.error[0].value
+    assert "What the next replica would break" in words(shown)
+    assert not shown.metric

@@ -12,7 +12,7 @@ from models.problem import CostUnit
 from planner.ui.answers.frames import show_rows
 from planner.ui.answers.latency import show_latency
 from planner.ui.answers.memory import show_memory
-from planner.ui.answers.provenance import provenance_rows, source_rows
+from planner.ui.answers.provenance import code_meanings, provenance_rows, source_rows
 from planner.ui.words import said, spaced
 from planner.wording import money, number, rejection_sentence, time_span
 
@@ -33,20 +33,18 @@ def show_candidate(found: CandidatePicture, slot: DeltaGenerator) -> None:
         place = _chosen(found)
     _show_verdict(found, place)
     _show_figures(found, place)
-    memory, origins = st.columns([2, 3], gap="medium")
-    with memory:
-        st.subheader("Memory of a replica")
-        show_memory(found.picture)
-    with origins:
-        st.subheader("Where each number is from")
-        show_rows(
-            provenance_rows(found, place),
-            name="provenance",
-            says="Each number of this candidate with its origin, its source and the nearest measured point.",
-        )
-    st.subheader("Latency over load")
+    st.header("Memory of a replica")
+    show_memory(found.picture)
+    st.header("Latency over load")
     show_latency(found)
-    st.subheader("What each source says")
+    st.header("Where each number is from")
+    show_rows(
+        provenance_rows(found, place),
+        name="provenance",
+        says="Each number of this candidate with its origin, its source and the nearest measured point.",
+    )
+    _show_codes(found)
+    st.header("What each source says")
     show_rows(
         source_rows(found),
         name="sources",
@@ -56,6 +54,16 @@ def show_candidate(found: CandidatePicture, slot: DeltaGenerator) -> None:
             "between": "Where a modeled rate lies, from the residuals of measured runs.",
         },
     )
+
+
+def _show_codes(found: CandidatePicture) -> None:
+    """What the codes of sources stand for, those that are used here."""
+    meanings = code_meanings(found)
+    if meanings:
+        with st.expander("What the codes of sources stand for", icon=":material/menu_book:"):
+            st.markdown(
+                "\n".join(f"- **{said(code)}**: {said(meaning)}" for code, meaning in meanings.items())
+            )
 
 
 def _chosen(found: CandidatePicture) -> PlacePicture | None:

@@ -36,9 +36,11 @@ def show_memory(picture: VariantPicture) -> None:
         f"Of {_gib(memory.memory_bytes)} on each of {quantity(gpus, 'GPU')}: {parts}. "
         "The dashed line is what the engine may use. Every GPU is drawn as the fullest one."
     )
-    show_chart(memory_chart(rows, memory), rows, name="memory", says=says)
+    chart, words = st.columns([3, 2], gap="medium")
+    with chart:
+        show_chart(memory_chart(rows, memory), rows, name="memory", says=says)
     if memory.kv_tokens is not None and not memory.missing_bytes:
-        st.markdown(said(_tokens(picture)))
+        words.markdown(said(_tokens(picture)))
 
 
 def _tokens(picture: VariantPicture) -> str:

@@ -61,13 +61,13 @@ def show_way(way: Way) -> None:
     _show_totals(plan, bars)
     unit, scale = time_unit(plan.duration_s)
     rows = lane_rows(bars, scale=scale)
-    st.subheader("Steps over time")
+    st.header("Steps over time")
     begins = _begins(plan, scale)
     says = f"{number(len(bars))} steps in {number(len(plan.waves))} waves; a thin line stands where a wave begins."
     show_chart(timeline_chart(rows, waves=begins, unit=unit), rows, name="timeline", says=says)
-    st.subheader("GPUs in use")
+    st.header("GPUs in use")
     _show_levels(levels, unit, scale)
-    st.subheader("Every step")
+    st.header("Every step")
     show_rows(
         step_rows(bars),
         name="steps",

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from models.performance import Interval, Rating, Unrated
 from models.picture import CandidatePicture, PlacePicture, SourceAnswer
 from models.problem import CostUnit
+from models.variant import Variant
+from planner.catalog import source_descriptions
+from planner.settings import load_settings
 from planner.ui.words import spaced
 from planner.wording import distance_phrase, money, number, percent, quantity, reason_sentence, time_span
 
-__all__ = ["provenance_rows", "source_rows"]
+__all__ = ["code_meanings", "provenance_rows", "source_rows"]
 
 Row = dict[str, str]
 
 _GIB: Final = 2.0**30
-_DEFAULT: Final = "default, nobody said"
+_CODE: Final = re.compile(r"\b[A-Z]+\d+\b")
+_CODED: Final = ("accelerator.memory_bytes", "accelerator.tdp_w", "accelerator.usd_per_h", "llm.parameters")
+_DEFAULT: Final = "variant.startup_s, whose default this is"
 
 
 def provenance_rows(found: CandidatePicture, place: PlacePicture | None) -> list[Row]:
     """A line per number: value, origin, source, and what was measured nearest."""
     rows = [*_rates(found), *_mixed(found, place), *_sizes(found), *_placed(found, place)]
     return [{name: spaced(text) for name, text in row.items()} for row in rows]
+
+
+def code_meanings(found: CandidatePicture) -> dict[str, str]:
+    """What the source codes stand for that this candidate's numbers carry, sorted."""
+    answers = (found.picture.answer, *(each.answer for each in (*found.picture.answers, *found.unasked)))
+    texts = [each.source for each in answers if isinstance(each, Rating)]
+    texts += [curve.source for curve in found.curves]
+    texts += [found.codes.get(name, "") for name in _CODED]
+    used = {word for text in texts for word in _CODE.findall(text)}
+    known = source_descriptions(load_settings().catalog_dir)
+    return {code: known[code] for code in sorted(used) if code in known}
 
 
 def _row(figure: str, value: str, origin: str, *, source: str, nearest: str = "") -> Row:
@@ -114,7 +131,7 @@ def _placed(found: CandidatePicture, place: PlacePicture | None) -> Iterator[Row
         origin = "modeled" if modeled else "measured" if measured else "given"
         source = _coded(place.power_source, found, "tdp_w")
         yield _row("power of a replica", quantity(place.power_w, "W"), origin, source=source)
-    stated = "startup_s" in variant.model_fields_set
+    stated = variant.startup_s != Variant.model_fields["startup_s"].default
     yield _row(
         "time to start",
         time_span(variant.startup_s),

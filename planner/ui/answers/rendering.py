@@ -49,7 +49,7 @@ def show_commands(way: Way, key: str) -> None:
         way: whose waves are rendered.
         key: of these waves.
     """
-    st.subheader("Commands")
+    st.header("Commands")
     st.caption("To read, copy or download: nothing is run, and no cluster is asked.")
     left, right = st.columns([3, 2])
     wanted = left.radio(
