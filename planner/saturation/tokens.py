@@ -1,0 +1,235 @@
+"""The token analyzer (V2): demand and capacity of a service in tokens of KV cache.
+
+Capacity of an instance is the smaller of k1, the share τ of its cache, and k2, the tokens that were resident when it
+could not compute faster. Sizes of variants without a running replica come from memory, from a formula on the engine's
+arguments, or from an alike variant.
+
+Source: llm-d autoscaling v0.9, internal/engines/analyzers/saturation_v2. Ours: metrics that are missing count for
+nothing where a replica is asked for and as a full replica where one may go; cost and accelerator belong to the variant
+and not to its metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from models.autoscaling import ScalingBounds
+from planner.saturation.memory import LimitKey, Stored, TokenMemory, VariantKey, output_class
+from planner.saturation.published import BOTH, SATURATION
+from planner.saturation.readings import (
+    PREFILL,
+    EngineLimits,
+    InstanceReading,
+    SchedulerQueue,
+    Traffic,
+    VariantReading,
+    queued_tokens,
+)
+from planner.saturation.step import Analysis, Sized, analysis_of
+
+__all__ = ["CapacityFrom", "TokenSettings", "analyze_tokens", "compute_limit", "median"]
+
+
+class CapacityFrom(StrEnum):
+    """Where the capacity of a variant is from."""
+
+    LIVE = "live"
+    STORED = "stored"
+    DERIVED = "derived"
+    ALIKE = "alike"
+    NO_DATA = "no-data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSettings:
+    """τ of the token analyzer and the bounds of its threshold step."""
+
+    tau_kv: float = 0.80
+    tau_queue: float = 5.0
+    bounds: ScalingBounds = field(default_factory=ScalingBounds)
+
+
+def compute_limit(limits: EngineLimits | None, traffic: Traffic) -> int:
+    """k2 by formula: N = min(B·O/(I + O), S) requests at ⌊N·(I + O/2)⌋ tokens; 0: not usable.
+
+    Source: llm-d autoscaling v0.9, internal/engines/analyzers/saturation_v2 (derived k2).
+    """
+    if limits is None or traffic.output_tokens <= 0:
+        return 0
+    entering, leaving = traffic.input_tokens, traffic.output_tokens
+    requests = min(limits.batched_tokens * leaving / (entering + leaving), float(limits.sequences))
+    return int(requests * (entering + leaving / 2.0))
+
+
+def median(values: Sequence[int]) -> int:
+    """The middle one; of an even number the whole mean of the middle two; 0 of none."""
+    if not values:
+        return 0
+    ordered, middle = sorted(values), len(values) // 2
+    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
+
+
+def analyze_tokens(
+    llm: str,
+    variants: Sequence[VariantReading],
+    *,
+    traffic: Traffic,
+    queue: SchedulerQueue = SchedulerQueue(),  # noqa: B008 - a tuple
+    memory: TokenMemory,
+    cycle: Cycle,
+) -> tuple[Analysis, TokenMemory]:
+    """Demand against capacity of one service.
+
+    Args:
+        llm: identity of what is served; histories are shared by all that serve it.
+        variants: as they run.
+        traffic: mean lengths and prefix hits of the service.
+        queue: what the router holds.
+        memory: of earlier cycles.
+        cycle: settings, namespace and time.
+
+    Returns:
+        The analysis in tokens, and the memory for the next cycle.
+    """
+    for variant in variants:
+        memory = _remember_limits(llm, variant, traffic, memory, cycle)
+    sized = []
+    for variant in variants:
+        one, memory = _size(VariantKey(llm, cycle.namespace, variant.name), variant, traffic, memory, cycle)
+        sized.append(one)
+    held = queued_tokens(queue, traffic, roles={variant.role for variant in variants} - {BOTH})
+    total = held.pop(BOTH)
+    return analysis_of(SATURATION, sized, cycle.settings.bounds, queued=total, queued_by_role=held), memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One cycle of the analyzer: its settings, whose variants it looks at, and when (s)."""
+
+    now_s: float
+    settings: TokenSettings = field(default_factory=TokenSettings)
+    namespace: str = "default"
+
+    def compute_bound(self, instance: InstanceReading) -> int | None:
+        """Resident tokens of an instance whose queue has reached τ, so that they are what it computes at most."""
+        if instance.kv_tokens is None or instance.kv_usage is None or instance.queue is None:
+            return None
+        resident = round(instance.kv_usage * instance.kv_tokens)
+        return resident if instance.queue >= int(self.settings.tau_queue) and resident > 0 else None
+
+
+def _limit_key(llm: str, variant: VariantReading, traffic: Traffic) -> LimitKey:
+    return LimitKey(llm, variant.accelerator, variant.gpus, output_class(traffic.output_tokens))
+
+
+def _remember_limits(
+    llm: str, variant: VariantReading, traffic: Traffic, memory: TokenMemory, cycle: Cycle
+) -> TokenMemory:
+    observed = [k2 for one in variant.instances if (k2 := cycle.compute_bound(one)) is not None]
+    if not observed:
+        return memory
+    return memory.seen(_limit_key(llm, variant, traffic), observed, now_s=cycle.now_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One instance: capacity, known demand, and what missing metrics may hide, tokens."""
+
+    effective: int
+    demand: float
+    hidden: float
+
+
+def _size(
+    key: VariantKey, variant: VariantReading, traffic: Traffic, memory: TokenMemory, cycle: Cycle
+) -> tuple[Sized, TokenMemory]:
+    """One variant, and a memory that knows its live capacity."""
+    loads = [
+        load
+        for one in variant.instances
+        if (load := _load(key, one, variant=variant, traffic=traffic, seen=(memory, cycle))) is not None
+    ]
+    silent = variant.ready - len(loads)
+    if loads:
+        size, origin = median([load.effective for load in loads]), CapacityFrom.LIVE
+        if any(one.kv_tokens is not None for one in variant.instances):
+            now = Stored(
+                effective=size,
+                at_s=cycle.now_s,
+                accelerator=variant.accelerator,
+                gpus=variant.gpus,
+                limits=variant.limits,
+            )
+            memory = memory.ran(key, now)
+    else:
+        size, origin = _size_from_memory(key, variant, traffic, memory, cycle)
+    return (
+        Sized(
+            name=variant.name,
+            role=variant.role,
+            per_replica=size,
+            instances=len(loads),
+            unreported=silent,
+            pending=variant.pending_instances,
+            demand=sum(load.demand for load in loads),
+            hidden=sum(load.hidden for load in loads) + silent * size,
+            reason=origin,
+            informative=origin is not CapacityFrom.NO_DATA,
+        ),
+        memory,
+    )
+
+
+def _load(
+    key: VariantKey,
+    one: InstanceReading,
+    *,
+    variant: VariantReading,
+    traffic: Traffic,
+    seen: tuple[TokenMemory, Cycle],
+) -> _Load | None:
+    """One instance; None: it reported nothing, or nothing tells how large its cache is."""
+    memory, cycle = seen
+    tau = cycle.settings.tau_kv
+    if one.kv_usage is None and one.queue is None:
+        return None
+    if one.kv_tokens is None:
+        stored = memory.own(key, now_s=cycle.now_s)
+        if stored is None:
+            return None
+        effective = int(stored.effective * tau)
+        resident = int((one.kv_usage or 0.0) * effective)
+    else:
+        k1 = int(one.kv_tokens * tau)
+        k2 = (
+            cycle.compute_bound(one)
+            or memory.usual_limit(_limit_key(key.llm, variant, traffic), now_s=cycle.now_s)
+            or compute_limit(variant.limits, traffic)
+            or k1
+        )
+        effective = min(k1, k2)
+        resident = round((one.kv_usage or 0.0) * one.kv_tokens)
+    per_request = traffic.input_tokens + (0.0 if variant.role == PREFILL else traffic.output_tokens)
+    demand = resident + (one.queue or 0.0) * per_request
+    unknown = one.kv_usage is None or one.queue is None
+    return _Load(effective, demand, max(0.0, effective - demand) if unknown else 0.0)
+
+
+def _size_from_memory(
+    key: VariantKey, variant: VariantReading, traffic: Traffic, memory: TokenMemory, cycle: Cycle
+) -> tuple[int, CapacityFrom]:
+    """PRC of a variant without a live instance: its own record, the engine's arguments, or an alike variant."""
+    own = memory.own(key, now_s=cycle.now_s)
+    if own is not None:
+        return own.effective, CapacityFrom.STORED
+    alike = memory.alike(key, variant, now_s=cycle.now_s)
+    if variant.limits is None:
+        return (alike.effective, CapacityFrom.ALIKE) if alike else (0, CapacityFrom.NO_DATA)
+    derived = compute_limit(variant.limits, traffic) or variant.limits.batched_tokens
+    if variant.kv_tokens is not None:
+        derived = min(derived, int(variant.kv_tokens * cycle.settings.tau_kv))
+    if alike is not None:
+        derived = min(derived, alike.effective)
+    return derived, CapacityFrom.DERIVED
