@@ -8,7 +8,7 @@ round is decided by the sum of the unserved load.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Final
@@ -19,7 +19,7 @@ from models.workload import ServiceKind
 from planner.optimization.backends.engine import Termination
 from planner.optimization.formulation.goals import unserved_load_goal, unserved_share
 from planner.optimization.formulation.index import Index
-from planner.optimization.least_cap import CapSearch, Shares, worst
+from planner.optimization.least_cap import CapSearch, Shares, stepped, worst
 from planner.optimization.levels import Descent, Proved
 from planner.optimization.program import Column, Goal, Key, Row
 from planner.optimization.scaling import GRID
@@ -28,11 +28,15 @@ __all__ = ["minimize_unserved"]
 
 _ROUNDS: Final = 12
 
-_NEAR: Final = 100
-"""Services within 1/100 of a demand of the worst are as badly off: a finer order would be one of roundings."""
+_STEPS: Final = 100
+"""The worst share counts in whole percents of a demand: a finer order would be one of roundings, and no plan is known
+to serve a demand, itself a forecast, more exactly."""
 
 _SHARES: Final = 0.7
 """Share of a class's time for its shares; its load has what is left."""
+
+_TOLD_APART: Final = 12
+"""Services of which every set can have a weight of its own that solvers tell from the others."""
 
 _MANY: Final = 40
 """Services of a class from which one round is all: who stays is a choice that no bound helps with."""
@@ -48,7 +52,8 @@ def minimize_unserved(descent: Descent, index: Index) -> None:
         # Later classes and the cost wait: what one class does not use is there for the next.
         share = 1 / (len(classes) - position + 1)
         load = unserved_load_goal(index, demands, f"unserved-load/{label}")
-        if _Class(descent, coarsest(index, demands), label, load).share_out(share) == 0:
+        by_size = tuple(d.service for d in sorted(demands, key=lambda d: (d.arrival_rps, d.service)))
+        if _Class(descent, coarsest(index, demands), label, load, by_size).share_out(share) == 0:
             load = Goal(load.name, {}, unit_name="req/s")
         descent.minimize(load, share=share)
 
@@ -72,17 +77,25 @@ def coarsest(index: Index, demands: tuple[Demand, ...]) -> Shares:
 
 @dataclass
 class _Class:
-    """One priority class while it is shared out: ``caps`` of the services that are set aside."""
+    """One priority class while it is shared out: ``caps`` of the services that are set aside.
+
+    ``by_size``: its services, smallest demand first.
+    """
 
     descent: Descent
     shares: Shares
     label: str
     load: Goal
+    by_size: tuple[ServiceId, ...]
     caps: dict[ServiceId, int] = field(default_factory=dict)
 
     @property
     def _whole(self) -> int:
         return GRID * max(sum(terms.values()) for terms in self.shares.values())
+
+    @property
+    def _step(self) -> int:
+        return self._whole // _STEPS
 
     def share_out(self, share: float) -> int | None:
         """All rounds; the largest share of the first one, or None when there is no plan."""
@@ -109,7 +122,16 @@ class _Class:
 
     def _round(self, active: Shares, end_s: float) -> CapSearch | None:
         descent = self.descent
-        search = CapSearch(descent, active, self._held(), self._whole, end_s, values=descent.values or None)
+        search = CapSearch(
+            descent,
+            active,
+            self._held(),
+            self._whole,
+            end_s,
+            load=self.load,
+            step=self._step,
+            values=descent.values or None,
+        )
         nothing = search.run()
         if nothing is not None or search.values is None:
             if nothing is not None and nothing.termination is Termination.INFEASIBLE and not self.caps:
@@ -120,9 +142,11 @@ class _Class:
         return search
 
     def _record(self, found: CapSearch) -> None:
-        shares = self.shares
+        shares, step = self.shares, self._step
         goal = Goal(f"unserved-share/{self.label}", {}, unit=1 / self._whole, unit_name="share")
-        self.descent.levels.append(Proved(goal, found.bound, found.proven(), lambda v: worst(shares, v)))
+        self.descent.levels.append(
+            Proved(goal, found.bound, found.proven(), lambda v: stepped(worst(shares, v), step))
+        )
 
     def _held(self) -> tuple[Row, ...]:
         return tuple(
@@ -133,31 +157,34 @@ class _Class:
         return {column.key: values[column.key] for column in self.descent.program.columns}
 
     def _staying(self, active: Shares, cap: int, end_s: float) -> Shares:
-        """As few services as can be found that stay near the cap; everybody when no better is found."""
-        below = cap - max(1, self._whole // _NEAR)
+        """As few services as can be that stay near the cap, the small ones; everybody when no better is found."""
+        below = cap - self._step
         left = end_s - self.descent.clock.monotonic_s()
         if below < 0 or left <= 0 or len(active) == 1:
             return active
         marks: dict[ServiceId, Key] = {service: ("stays", service) for service in active}
-        rows = tuple(
+        rows = (
             Row(("bounds", "stays", service), dict(terms) | {marks[service]: below - cap}, upper=below)
             for service, terms in active.items()
         )
-        capped = tuple(
-            Row(("unserved", service, "cap"), terms, upper=cap) for service, terms in active.items()
-        )
+        capped = (Row(("unserved", service, "cap"), terms, upper=cap) for service, terms in active.items())
         columns = tuple(Column(mark, 0, 1) for mark in marks.values())
-        staying = Goal("staying", dict.fromkeys(marks.values(), 1))
-        held = (*self._held(), *capped, *rows)
-        outcome = self.descent.probe(staying, held, left / 4, columns)
+        weights = _few_then_small([service for service in self.by_size if service in active])
+        staying = Goal("staying", {marks[service]: weight for service, weight in weights.items()})
+        outcome = self.descent.probe(staying, (*self._held(), *capped, *rows), left / 4, columns)
         if outcome.values is None:
             return active
-        few = staying.activity(outcome.values)
-        if 0 < few < len(active):
-            # Which ones is open where several ways are as good: those whose load is least.
-            held = (*held, Row(("staying",), staying.terms, upper=few))
-            second = self.descent.probe(self.load, held, left / 4, columns)
-            outcome = outcome if second.values is None else second
-        values = outcome.values or {}
+        values = outcome.values
         self.descent.values = self.descent.hint = self._own(values)
         return {service: terms for service, terms in active.items() if values[marks[service]]}
+
+
+def _few_then_small(by_size: Sequence[ServiceId]) -> dict[ServiceId, int]:
+    """Weights of services, smallest demand first, whose least sum names the fewest, and of these the smallest.
+
+    Up to a dozen every set has a sum of its own, so that equal questions have equal answers.
+    """
+    sizes = range(len(by_size)) if len(by_size) > _TOLD_APART else (2**rank for rank in range(len(by_size)))
+    by_rank = list(sizes)
+    one = sum(by_rank) + 1
+    return {service: one + size for service, size in zip(by_size, by_rank, strict=True)}

@@ -18,7 +18,7 @@ from planner.optimization.backends.engine import Outcome, Termination
 from planner.optimization.levels import Descent
 from planner.optimization.program import Column, Goal, Key, Row
 
-__all__ = ["CapSearch", "Shares", "worst"]
+__all__ = ["CapSearch", "Shares", "stepped", "worst"]
 
 Shares = Mapping[ServiceId, Mapping[Key, int]]
 """Unserved share by service, in the coarsest steps that all of them have in common."""
@@ -31,16 +31,17 @@ _FIRST: Final = 0.4
 _EXCLUDING: Final = 0.4
 """Share of the time left for excluding caps."""
 
-_SLICE: Final = 0.35
+_SLICE: Final = 0.5
 """Share of the time left for one look for a plan."""
 
-_DESCENDING: Final = 0.5
-"""Share of the time left for minimizing the largest share itself."""
 
 _ROUNDING: Final = 1e-6
 
-_STEP: Final = 0.01
-"""How far above the excluded caps the first plan is looked for, relative to the cap."""
+_ROUGHLY: Final = 0.05
+"""Gap of the load at which a plan under a cap is good enough: the least load is another question."""
+
+_LEAST_LOOK: Final = 0.2
+"""Share of all the time that is kept for the search for the largest share itself."""
 
 _PASSES: Final = 3
 """How often caps that nothing is known of are looked at again, each time with what time is left."""
@@ -49,6 +50,11 @@ _PASSES: Final = 3
 def worst(shares: Shares, values: Mapping[Key, int]) -> int:
     """The largest share in a plan, in steps."""
     return max(sum(weight * values[key] for key, weight in terms.items()) for terms in shares.values())
+
+
+def stepped(share: int, step: int) -> int:
+    """A share as the caps tell it: the next multiple of the step."""
+    return -(-share // step) * step
 
 
 def _capped(service: ServiceId, terms: Mapping[Key, int], cap: int) -> Row:
@@ -67,6 +73,8 @@ class CapSearch:
         held: rows that hold other services meanwhile.
         whole: a whole demand in steps.
         end_s: when to stop, on the clock of the descent.
+        load: what a plan under a cap makes small: shares of more demand weigh more.
+        step: caps that are told apart; a share counts as the next multiple of it.
         excluded: the largest cap that is proven to have no plan; -1 while there is none.
         values: the plan with the smallest largest share so far; None while there is none.
     """
@@ -76,23 +84,35 @@ class CapSearch:
     held: tuple[Row, ...]
     whole: int
     end_s: float
+    load: Goal = _ANY
+    step: int = 1
     excluded: int = -1
     values: Mapping[Key, int] | None = None
 
     @property
     def value(self) -> int:
-        """The largest share of the best plan; beyond a whole demand while there is none."""
-        return self.whole + 1 if self.values is None else worst(self.shares, self.values)
+        """The cap that the best plan keeps; beyond a whole demand while there is none."""
+        if self.values is None:
+            return self.whole + self.step
+        return stepped(worst(self.shares, self.values), self.step)
 
     @property
     def bound(self) -> int:
         """No plan has a smaller largest share."""
-        return min(self.excluded + 1, self.value)
+        return min(self._next, self.value)
+
+    @property
+    def _next(self) -> int:
+        """The smallest cap that nothing excludes."""
+        return 0 if self.excluded < 0 else (self.excluded // self.step + 1) * self.step
 
     @property
     def left_s(self) -> float:
         """Wall time that is left."""
         return self.end_s - self.descent.clock.monotonic_s()
+
+    def __post_init__(self) -> None:
+        self.whole_s = self.left_s
 
     def proven(self) -> bool:
         """Whether value and bound are as near as asked for."""
@@ -109,8 +129,8 @@ class CapSearch:
             if outcome.values is None:
                 return outcome
         self._exclude()
-        self._descend()
         self._look_above()
+        self._descend()
         return None
 
     def _descend(self) -> None:
@@ -119,58 +139,59 @@ class CapSearch:
             return
         largest: Key = ("t", "largest")
         ties = (
-            Row(("unserved", service, "largest"), dict(terms) | {largest: -1}, upper=0)
+            Row(("unserved", service, "largest"), dict(terms) | {largest: -self.step}, upper=0)
             for service, terms in self.shares.items()
         )
-        column = Column(largest, self.excluded + 1, min(self.value, self.whole))
+        most = stepped(min(self.value, self.whole), self.step)
+        column = Column(largest, self._next // self.step, most // self.step)
         outcome = self.descent.probe(
-            Goal("largest", {largest: 1}), (*self.held, *ties), _DESCENDING * self.left_s, (column,)
+            Goal("largest", {largest: 1}), (*self.held, *ties), self.left_s, (column,)
         )
         self._take(outcome)
         if outcome.values is not None and outcome.bound is not None:
-            self.excluded = max(self.excluded, ceil(outcome.bound - _ROUNDING) - 1)
+            least = ceil(outcome.bound - _ROUNDING) * self.step
+            self.excluded = max(self.excluded, least - self.step)
 
     def _exclude(self) -> None:
         """Bisect caps by proof alone."""
-        high = self.value
+        low, high = self._next // self.step, self.value // self.step
         until = (1 - _EXCLUDING) * self.left_s
-        while high - self.excluded > 1 + self.descent.options.gap * high / 2 and self.left_s > until:
-            middle = (max(0, self.excluded) + high) // 2
-            if self._excludes(middle, self.left_s - until):
-                self.excluded = max(self.excluded, middle)
+        while low < high and self.left_s > until:
+            middle = (low + high) // 2
+            if self._excludes(middle * self.step, self.left_s - until):
+                low = middle + 1
             else:
                 high = middle
 
     def _look_above(self) -> None:
-        """Look for plans between what is excluded and the best plan, in steps that grow where none is found."""
+        """Look for plans from the smallest cap that nothing excludes on, in steps that grow where none is found."""
         for _ in range(_PASSES):
-            unknown, part = self.excluded, _STEP
-            while self.left_s > 0 and not self.proven():
-                below = max(unknown, self.excluded)
-                cap = below + max(1, min((self.value - below) // 2, int(part * below)))
-                if cap >= self.value:
+            below, jump = self._next, 1
+            while self.left_s > _LEAST_LOOK * self.whole_s and not self.proven() and below < self.value:
+                if self._look(below, _SLICE * self.left_s).values is not None:
                     break
-                if self._look(cap, _SLICE * self.left_s).values is None:
-                    unknown, part = cap, 2 * part
-            if self.excluded >= unknown:
-                break
-
-    def _rows(self, cap: int) -> tuple[Row, ...]:
-        return (*self.held, *(_capped(service, terms, cap) for service, terms in self.shares.items()))
+                below, jump = min(below + jump * self.step, self.value), 2 * jump
 
     def _excludes(self, cap: int, seconds: float) -> bool:
-        if seconds <= 0 or not self.descent.excludes(self._rows(cap), seconds):
+        rows = (*self.held, *(_capped(service, terms, cap) for service, terms in self.shares.items()))
+        if seconds <= 0 or not self.descent.excludes(rows, seconds):
             return False
         self.excluded = max(self.excluded, cap)
         return True
 
     def _look(self, cap: int, seconds: float) -> Outcome:
-        outcome = self.descent.probe(_ANY, self._rows(cap), seconds)
+        """Look for a plan under a cap. With little load as the goal there are prices to go by; how little is no matter."""
+        caps = (Row(("unserved", service, "cap"), terms, upper=cap) for service, terms in self.shares.items())
+        outcome = self.descent.probe(self.load, (*self.held, *caps), seconds, gap=_ROUGHLY)
         if outcome.termination is Termination.INFEASIBLE:
             self.excluded = max(self.excluded, cap)
         self._take(outcome)
         return outcome
 
     def _take(self, outcome: Outcome) -> None:
-        if outcome.values is not None and worst(self.shares, outcome.values) < self.value:
+        if outcome.values is not None and worst(self.shares, outcome.values) < self._worst:
             self.values = outcome.values
+
+    @property
+    def _worst(self) -> int:
+        return self.whole + 1 if self.values is None else worst(self.shares, self.values)

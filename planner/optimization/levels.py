@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, floor
 
 from models.solution import Level
@@ -140,10 +140,24 @@ class Descent:
             self.values = self.hint = outcome.values
 
     def probe(
-        self, goal: Goal, rows: tuple[Row, ...], seconds: float, columns: tuple[Column, ...] = ()
+        self,
+        goal: Goal,
+        rows: tuple[Row, ...],
+        seconds: float,
+        columns: tuple[Column, ...] = (),
+        *,
+        gap: float = 0.0,
     ) -> Outcome:
-        """Ask once with more rows and columns, for so many seconds; nothing is held, recorded or kept."""
-        return self._minimize(self.program.plus(columns, rows), goal, min(seconds, self.seconds_left))
+        """Ask once with more rows and columns, for so many seconds; nothing is held, recorded or kept.
+
+        Args:
+            goal: what is made small.
+            rows: beside those of the program.
+            seconds: wall time at most.
+            columns: beside those of the program.
+            gap: at which it is enough, where that is more than what the options ask for.
+        """
+        return self._minimize(self.program.plus(columns, rows), goal, min(seconds, self.seconds_left), gap)
 
     def excludes(self, rows: tuple[Row, ...], seconds: float) -> bool:
         """Whether it is proven at little cost that no plan keeps these rows too."""
@@ -162,11 +176,12 @@ class Descent:
             seconds = min(seconds, max(_AT_LEAST_S, _PATIENCE * (self.clock.monotonic_s() - self.start_s)))
         return self._minimize(self.program, goal, seconds)
 
-    def _minimize(self, program: IntegerProgram, goal: Goal, seconds: float) -> Outcome:
+    def _minimize(self, program: IntegerProgram, goal: Goal, seconds: float, gap: float = 0.0) -> Outcome:
         if seconds <= 0:
             return Outcome(Termination.TIMED_OUT)
         told = _Told(self, goal)
-        outcome = self.engine.minimize(self._asked(program, goal, seconds, told))
+        ask = self._asked(program, goal, seconds, told)
+        outcome = self.engine.minimize(replace(ask, gap=max(gap, ask.gap)))
         told(None if outcome.values is None else goal.activity(outcome.values), outcome.bound)
         return outcome
 

@@ -40,13 +40,20 @@ def exact_engine(clock: Clock | None = None) -> Engine:
     from planner.optimization.backends.race import BySize, Relay, Turn
 
     at_once = Turn(_highs, most_s=0.3)
-    small = partial(Relay, [at_once, Turn(_column_generation, share=0.5), _cp_sat, _scip], clock=clock)
-    scarce = partial(Relay, [Turn(_highs, most_s=1.0), _cp_sat, _highs], clock=clock)
+    small = partial(Relay, [at_once, Turn(_race, share=0.7), _cp_sat], clock=clock)
+    scarce = partial(Relay, [at_once, Turn(_race, share=0.7), _cp_sat], clock=clock)
     # HiGHS 1.16 was seen to need forty seconds for one on such programs, and SCIP a tenth of one.
     lengths = partial(
         Relay, [Turn(_scip, share=0.5), Turn(_column_generation, share=0.5), _cp_sat], clock=clock
     )
     return BySize(small, scarce, lengths=lengths, large=partial(_for_fleets, clock))
+
+
+def _race() -> Engine:
+    """SCIP sees the program whole, column generation its parts: the plan of one often meets the bound of the other."""
+    from planner.optimization.backends.race import Race
+
+    return Race([_column_generation, _scip])
 
 
 def cp_sat() -> Solver:

@@ -128,6 +128,7 @@ def test_later_levels_hold_the_earlier_ones(seed: int, tmp_path: Path) -> None:
     solution = solution_from(problem, read_solver_solution(file.read_text("utf-8"), file="x"), file="x")
     found, wanted = assess(problem, solution), assess(problem, best)
     assert found.violations == ()
-    assert found.unserved_rps == pytest.approx(wanted.unserved_rps, abs=1e-6)
+    # Held within the tolerance of 1/10,000: later levels use what that leaves them.
+    assert found.unserved_rps == pytest.approx(wanted.unserved_rps, rel=1.01e-4, abs=1e-6)
     assert found.cost <= wanted.cost * (1 + 2e-4) + 1e-9
     assert (found.power_w or 0.0) <= (wanted.power_w or 0.0) * (1 + 1e-6)

@@ -8,7 +8,7 @@ import pytest
 
 from planner.clock import FakeClock
 from planner.optimization.backends.engine import Ask, Outcome, Termination
-from planner.optimization.least_cap import CapSearch, Shares
+from planner.optimization.least_cap import CapSearch, Shares, stepped
 from planner.optimization.levels import Descent
 from planner.optimization.program import Column, IntegerProgram, Key, Row
 from planner.optimization.protocol import SolveOptions, silent
@@ -42,6 +42,14 @@ class Blind(Enumerating):
         cap = next((row.upper for row in ask.program.rows if row.key[-1] == "cap"), 0)
         outcome = super().minimize(ask)
         return Outcome(Termination.TIMED_OUT) if cap is not None and cap < self.below else outcome
+
+
+class BlindUnderCaps(Blind):
+    """As blind, but not where there is no cap."""
+
+    def minimize(self, ask: Ask) -> Outcome:
+        capped = any(row.key[-1] == "cap" for row in ask.program.rows)
+        return super().minimize(ask) if capped else Enumerating.minimize(self, ask)
 
 
 def a_search(engine: Enumerating, gpus: int, needs: tuple[int, int], gap: float = 0.0) -> CapSearch:
@@ -103,14 +111,23 @@ def test_caps_that_nothing_is_known_of_are_no_proof() -> None:
     assert not search.proven()
 
 
-def test_one_search_for_the_largest_share_finds_and_proves_where_no_cap_is_excluded() -> None:
+def test_one_search_for_the_largest_share_finds_and_proves_what_no_look_under_a_cap_could() -> None:
     least = the_least(4, (4, 3))
-    engine = Enumerating()
+    engine = BlindUnderCaps(WHOLE)
     search = a_search(engine, 4, (4, 3))
     assert search.run() is None
     assert (search.value, search.bound) == (least, least)
-    goals = [ask.goal.name for ask in engine.asks]
-    assert goals[-1] == "largest"
+    assert engine.asks[-1].goal.name == "largest"
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_caps_are_told_apart_by_whole_steps(step: int) -> None:
+    least = stepped(the_least(4, (4, 3)), step)
+    for engine in (Enumerating(), Knowing(least - step), BlindUnderCaps(WHOLE)):
+        search = a_search(engine, 4, (4, 3))
+        search.step = step
+        assert search.run() is None
+        assert (search.value, search.bound) == (least, least)
 
 
 def test_where_no_cap_has_a_plan_the_outcome_says_so() -> None:

@@ -1,10 +1,12 @@
-"""Two engines after one another: the first that proves wins, and the best bound of both is kept."""
+"""Engines after one another or at once: the first that proves wins, and the best bound of all is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import inf
+from threading import Event, Lock
 from typing import Final
 
 from models.report import EngineWork
@@ -12,7 +14,7 @@ from planner.clock import Clock, SystemClock
 from planner.optimization.backends.engine import Ask, Engine, Excluding, Outcome, Termination, better_of
 from planner.optimization.backends.presolve import reduced
 
-__all__ = ["BySize", "Relay", "Spell", "Turn", "works"]
+__all__ = ["BySize", "Race", "Relay", "Spell", "Turn", "works"]
 
 _LARGE: Final = 600
 """Columns from which column generation goes first: below, HiGHS may be done before its kernel is loaded."""
@@ -63,8 +65,8 @@ def works(spells: Sequence[Spell]) -> tuple[EngineWork, ...]:
 class Relay:
     """Run engines in order until one proves its answer; each starts from the best plan before it.
 
-    In turn and not at once: on the two cores that a planning job usually has, two engines halve each
-    other, and an answer that does not depend on which thread was faster can be reproduced.
+    In turn where it is known who is fast: an answer that does not depend on which thread was faster can be
+    reproduced. Where it is not known, a turn may be a :class:`Race`.
     """
 
     name = "relay"
@@ -90,7 +92,9 @@ class Relay:
             before, start = best, self._clock.monotonic_s()
             own = replace(ask, seconds=seconds, hint=best.values or ask.hint)
             best = better_of(ask, best, _answer(engine, own))
-            self.spells.append(_spell(ask, engine.name, self._clock.monotonic_s() - start, (before, best)))
+            self.spells += _spells_of(engine) or [
+                _spell(ask, engine.name, self._clock.monotonic_s() - start, (before, best))
+            ]
             if best.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
                 break
         return best
@@ -103,6 +107,75 @@ class Relay:
         return self._excluding is not None and self._excluding.excludes(ask)
 
 
+class Race:
+    """Engines at once, each in a thread; they end when one proves, or the plan of one meets the bound of another.
+
+    For programs on which nobody knows beforehand who is fast. Which plan is found may depend on which thread was
+    faster; that a value is proven does not.
+    """
+
+    name = "race"
+
+    def __init__(self, engines: Sequence[Callable[[], Engine]], *, clock: Clock | None = None) -> None:
+        self._makers = tuple(engines)
+        self._clock = clock or SystemClock()
+        self.spells: list[Spell] = []
+
+    def minimize(self, ask: Ask) -> Outcome:
+        """Answer one minimization."""
+        course = _Course(ask)
+        engines = [make() for make in self._makers]
+        with ThreadPoolExecutor(len(engines)) as pool:
+            for future in [pool.submit(self._run, engine, course) for engine in engines]:
+                future.result()
+        return course.best
+
+    def _run(self, engine: Engine, course: _Course) -> None:
+        ask, start = course.ask, self._clock.monotonic_s()
+        outcome = _answer(engine, replace(ask, report=course.hear, cancelled=course.over))
+        before, after = course.take(outcome)
+        self.spells.append(_spell(ask, engine.name, self._clock.monotonic_s() - start, (before, after)))
+
+
+class _Course:
+    """What a race has come to: the best answer, and values and bounds that were told on the way."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.best = Outcome(Termination.TIMED_OUT)
+        self._lock = Lock()
+        self._over = Event()
+        self._value: float = inf
+        self._bound: float = -inf
+
+    def over(self) -> bool:
+        """Whether the others may stop."""
+        return self._over.is_set() or self.ask.cancelled()
+
+    def hear(self, value: int | None, bound: float | None, *, columns: int | None = None) -> None:
+        """Take in what one engine tells of itself, and pass it on."""
+        with self._lock:
+            self._meet(value, bound)
+        self.ask.report(value, bound, columns=columns)
+
+    def take(self, outcome: Outcome) -> tuple[Outcome, Outcome]:
+        """Take in what one engine ends with; the best answer before and after."""
+        with self._lock:
+            before = self.best
+            self.best = better_of(self.ask, before, outcome)
+            if self.best.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
+                self._over.set()
+            value = None if outcome.values is None else self.ask.goal.activity(outcome.values)
+            self._meet(value, outcome.bound)
+            return before, self.best
+
+    def _meet(self, value: float | None, bound: float | None) -> None:
+        self._value = min(self._value, inf if value is None else value)
+        self._bound = max(self._bound, -inf if bound is None else bound)
+        if self._value - self._bound <= self.ask.gap * abs(self._value) < inf:
+            self._over.set()
+
+
 def _to_read(ask: Ask) -> float:
     """Wall time below which an engine that sees the program whole need not begin, s."""
     columns = len(ask.program.columns)
@@ -111,12 +184,20 @@ def _to_read(ask: Ask) -> float:
 
 def _answer(engine: Engine, ask: Ask) -> Outcome:
     """The answer of one engine; one that sees the program whole gets it without what is not needed."""
-    if isinstance(engine, Excluding):
+    if isinstance(engine, Excluding | Race):
         return engine.minimize(ask)
     small = reduced(ask.program, ask.goal)
     hint = None if ask.hint is None else small.start(ask.hint)
     outcome = engine.minimize(replace(ask, program=small.program, hint=hint))
     return outcome if outcome.values is None else replace(outcome, values=small.whole(outcome.values))
+
+
+def _spells_of(engine: Engine) -> list[Spell]:
+    """Those of a race since they were last asked for."""
+    if not isinstance(engine, Race):
+        return []
+    spells, engine.spells = engine.spells, []
+    return spells
 
 
 def _spell(ask: Ask, engine: str, seconds: float, outcomes: tuple[Outcome, Outcome]) -> Spell:

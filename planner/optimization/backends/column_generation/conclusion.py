@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import numpy as np
 
 from planner.clock import Clock
 from planner.optimization.backends.column_generation.blocks import Shape
+from planner.optimization.backends.column_generation.closing import Closed, Closing
 from planner.optimization.backends.column_generation.finish import Choice, choose
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
@@ -22,7 +24,7 @@ from planner.optimization.program import Key
 
 __all__ = ["Run", "conclude"]
 
-_CHOICE_SHARE: Final = 0.2
+_CHOICE_SHARE: Final = 0.05
 _NEIGHBORHOOD: Final = 12
 
 _FEW: Final = 60
@@ -52,7 +54,16 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
     left = end - clock.monotonic_s()
     state = _first_state(run, relaxed, seconds=max(0.05, min(left, _CHOICE_SHARE * ask.seconds)))
     fixed = {column.key: column.lower for column in run.shape.fixed}
-    values = fixed | state.values()
+    values: Mapping[Key, int] = fixed | state.values()
+    if _proven(ask, values, bound) and run.ready.keeps(values):
+        return Outcome(Termination.OPTIMAL, values, bound)
+    closed = _close(run, relaxed, values, lambda: end - clock.monotonic_s())
+    if closed.impossible:
+        return Outcome(Termination.INFEASIBLE)
+    bound = max(bound, closed.bound + ask.goal.constant)
+    if closed.values is not None:
+        values, state = closed.values, _state_of(run, closed.values)
+    ask.report(ask.goal.activity(values) if run.ready.keeps(values) else None, bound)
     if _proven(ask, values, bound) and run.ready.keeps(values):
         return Outcome(Termination.OPTIMAL, values, bound)
     search = Neighborhoods(run.shape, ask.goal, run.scales, state)
@@ -79,6 +90,26 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
     return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
 
 
+def _close(
+    run: Run, relaxed: Relaxed, values: Mapping[Key, int], seconds_left: Callable[[], float]
+) -> Closed:
+    """Choose among all patterns that a better plan could be made of, where blocks allow to list them."""
+    ask = run.ask
+    if not ask.goal.terms:
+        return Closed(None, -inf)
+    value = ask.goal.activity(values) - ask.goal.constant if run.ready.keeps(values) else inf
+    return Closing(run.ready, run.usage, run.master).close(
+        relaxed, value, gap=ask.gap, seconds_left=seconds_left, kept=run.ready.keeps
+    )
+
+
+def _state_of(run: Run, values: Mapping[Key, int]) -> State:
+    return State(
+        [{column.key: values[column.key] for column in block.columns} for block in run.shape.blocks],
+        {column.key: values[column.key] for column in run.shape.master},
+    )
+
+
 def _proven(ask: Ask, values: Mapping[Key, int], bound: float) -> bool:
     value = ask.goal.activity(values)
     return value - bound <= ask.gap * abs(value)
@@ -89,11 +120,8 @@ def _first_state(run: Run, relaxed: Relaxed, *, seconds: float) -> State:
     master, hint = run.master, run.ask.hint
     choice = choose(master, master.patterns, seconds=seconds, gap=run.ask.gap / 2)
     if hint is not None and _is_better(run, hint, choice):
-        return State(
-            [{column.key: hint[column.key] for column in block.columns} for block in run.shape.blocks],
-            {column.key: hint[column.key] for column in run.shape.master},
-        )
-    if choice is not None:
+        return _state_of(run, hint)
+    if choice.found:
         blocks: dict[int, Mapping[Key, int]] = {p.block: p.decode() for p in choice.patterns}
         columns = choice.columns
     else:
@@ -105,12 +133,12 @@ def _first_state(run: Run, relaxed: Relaxed, *, seconds: float) -> State:
     )
 
 
-def _is_better(run: Run, hint: Mapping[Key, int], choice: Choice | None) -> bool:
+def _is_better(run: Run, hint: Mapping[Key, int], choice: Choice) -> bool:
     """Whether a hint is a whole plan that keeps every row and beats the choice, if there is one."""
     program, goal = run.ask.program, run.ask.goal
     if any(column.key not in hint for column in program.columns):
         return False
-    if choice is not None and goal.activity(hint) >= choice.value + goal.constant:
+    if choice.found and goal.activity(hint) >= choice.value + goal.constant:
         return False
     inside = all(column.lower <= hint[column.key] <= column.upper for column in program.columns)
     return inside and run.ready.keeps(hint)

@@ -15,6 +15,7 @@ from planner.collecting import collection_paused
 from planner.optimization.backends.column_generation.branched import compile_branching
 from planner.optimization.backends.column_generation.conclusion import Run, conclude
 from planner.optimization.backends.column_generation.covering import compile_kernel
+from planner.optimization.backends.column_generation.enumeration import compile_enumeration
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared, prepared
@@ -58,6 +59,7 @@ class ColumnGeneration:
         self._clock = clock or SystemClock()
         compile_kernel()
         compile_branching()
+        compile_enumeration()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""

@@ -1,73 +1,209 @@
-"""From weights of patterns to one pattern per block: the integer master."""
+"""From weights of patterns to one pattern per block: the integer master.
+
+A block may also stand there whole, with its own columns and rows, in the place of patterns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Final
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csc_array, hstack
 
-from planner.optimization.backends.column_generation.master import Master
+from planner.optimization.backends.column_generation.blocks import Block
+from planner.optimization.backends.column_generation.master import Master, MasterColumn
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.small import quiet_highs
+from planner.optimization.backends.column_generation.ties import Usage
+from planner.optimization.program import Key, Row
 
 __all__ = ["Choice", "choose"]
 
 Floats = NDArray[np.float64]
 
+_LARGE: Final = 1e6
+_WEIGHT: Final = 1e4
+"""Tolerances of HiGHS are absolute: rows and costs are brought to sizes that suit them."""
+
+_FEASIBLE: Final = 2
+"""kSolutionStatusFeasible of HiGHS."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One pattern per block and values of the master columns."""
+    """One pattern per block and values of the master columns; nothing where no choice was found.
+
+    Attributes:
+        value: goal of the choice; inf where there is none.
+        patterns: one of each block that has some.
+        columns: values of the master columns.
+        bound: no choice is cheaper.
+        whole: values of the columns of blocks that stand whole.
+    """
 
     value: float
     patterns: tuple[Pattern, ...]
     columns: tuple[int, ...]
+    bound: float
+    whole: Mapping[Key, int]
+
+    @property
+    def found(self) -> bool:
+        """Whether there is one."""
+        return self.value < inf
 
 
-def choose(master: Master, patterns: list[Pattern], *, seconds: float, gap: float) -> Choice | None:
-    """The best choice among these patterns, or None when HiGHS finds none in time."""
-    highs = quiet_highs()
-    highs.setOptionValue("time_limit", seconds)
-    highs.setOptionValue("mip_rel_gap", gap)
-    kinf = highspy.kHighsInf
-    for row in master.rows:
-        highs.addRow(
-            row.lower if row.lower > -inf else -kinf,
-            row.upper if row.upper < inf else kinf,
-            0,
-            np.array([], dtype=np.int32),
-            np.array([]),
-        )
-    for _ in range(master.blocks):
-        highs.addRow(1.0, 1.0, 0, np.array([], dtype=np.int32), np.array([]))
-    for column in master.columns:
-        indices = np.array([row for row, _ in column.use], dtype=np.int32)
-        highs.addCol(
-            column.cost,
-            column.lower,
-            column.upper,
-            len(indices),
-            indices,
-            np.array([v for _, v in column.use]),
-        )
-    for pattern in patterns:
-        used = np.flatnonzero(pattern.use)
-        indices = np.append(used, len(master.rows) + pattern.block).astype(np.int32)
-        highs.addCol(pattern.cost, 0.0, 1.0, len(indices), indices, np.append(pattern.use[used], 1.0))
-    n = len(master.columns) + len(patterns)
-    highs.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.full(n, highspy.HighsVarType.kInteger))
-    highs.run()
-    info = highs.getInfo()
-    if int(info.primal_solution_status) != 2:  # noqa: PLR2004 - kSolutionStatusFeasible
-        return None
-    x = np.array(highs.getSolution().col_value)
-    chosen = tuple(
-        pattern
-        for pattern, weight in zip(patterns, x[len(master.columns) :], strict=True)
-        if weight > 0.5  # noqa: PLR2004
+def choose(
+    master: Master,
+    patterns: Sequence[Pattern],
+    *,
+    seconds: float,
+    gap: float,
+    whole: Sequence[Block] = (),
+    usage: Usage | None = None,
+) -> Choice:
+    """The best choice among these patterns that HiGHS finds in time.
+
+    Args:
+        master: rows that tie blocks, and columns of no block.
+        patterns: of all blocks but those that stand whole.
+        seconds: wall time.
+        gap: relative gap at which to stop.
+        whole: blocks that stand whole.
+        usage: what their columns cost and use; needed where there are some.
+    """
+    listed = sorted({pattern.block for pattern in patterns})
+    if len(listed) + len(whole) < master.blocks:
+        return Choice(inf, (), (), -inf, {})
+    model = _Model(master, listed)
+    model.add_master(master.columns)
+    model.add_patterns(patterns)
+    keys = [column.key for block in whole for column in block.columns]
+    if usage is not None:
+        for block in whole:
+            model.add_block(block, usage)
+    value, bound, x = model.solve(seconds, gap)
+    if x is None:
+        return Choice(inf, (), (), bound, {})
+    first, last = len(master.columns), len(master.columns) + len(patterns)
+    return Choice(
+        value,
+        tuple(patterns[int(i)] for i in np.flatnonzero(x[first:last] > 0.5)),  # noqa: PLR2004 - one or none
+        tuple(round(amount) for amount in x[:first]),
+        bound,
+        {key: round(amount) for key, amount in zip(keys, x[last:], strict=True)},
     )
-    columns = tuple(round(value) for value in x[: len(master.columns)])
-    return Choice(float(info.objective_function_value), chosen, columns)
+
+
+class _Model:
+    """Columns and rows as they come together; handed to HiGHS at the end."""
+
+    def __init__(self, master: Master, listed: Sequence[int]) -> None:
+        self._ties = len(master.rows)
+        self._lower = [row.lower for row in master.rows] + [1.0] * len(listed)
+        self._upper = [row.upper for row in master.rows] + [1.0] * len(listed)
+        self._convexity = {block: self._ties + place for place, block in enumerate(listed)}
+        self._parts: list[coo_array] = []
+        self._cost: list[float] = []
+        self._ends: list[tuple[float, float]] = []
+
+    def add_master(self, columns: Sequence[MasterColumn]) -> None:
+        """Columns of no block."""
+        triples = [(row, number, value) for number, column in enumerate(columns) for row, value in column.use]
+        self._add(triples, [c.cost for c in columns], [(float(c.lower), float(c.upper)) for c in columns])
+
+    def add_patterns(self, patterns: Sequence[Pattern]) -> None:
+        """A column each, to be taken or not; one of each block."""
+        use = np.array([pattern.use for pattern in patterns]).reshape(len(patterns), self._ties)
+        at, row = np.nonzero(use)
+        triples = list(zip(row.tolist(), at.tolist(), use[at, row].tolist(), strict=True))
+        triples += [(self._convexity[pattern.block], at, 1.0) for at, pattern in enumerate(patterns)]
+        self._add(triples, [pattern.cost for pattern in patterns], [(0.0, 1.0)] * len(patterns))
+
+    def add_block(self, block: Block, usage: Usage) -> None:
+        """A block as it is."""
+        position = {column.key: number for number, column in enumerate(block.columns)}
+        triples = [
+            (row, number, value) for key, number in position.items() for row, value in usage.use.get(key, ())
+        ]
+        for row in block.rows:
+            at = len(self._lower)
+            triples += [(at, position[key], value) for key, value in self._own_row(row)]
+        self._add(
+            triples,
+            [usage.cost.get(column.key, 0.0) for column in block.columns],
+            [(float(column.lower), float(column.upper)) for column in block.columns],
+        )
+
+    def _own_row(self, row: Row) -> list[tuple[Key, float]]:
+        """A row of a block, scaled: its sides are added, its terms returned."""
+        scale = max(1.0, max((abs(value) for value in row.terms.values()), default=1) / _LARGE)
+        self._lower.append(-inf if row.lower is None else row.lower / scale)
+        self._upper.append(inf if row.upper is None else row.upper / scale)
+        return [(key, value / scale) for key, value in row.terms.items()]
+
+    def _add(
+        self,
+        triples: Sequence[tuple[int, int, float]],
+        cost: Sequence[float],
+        ends: Sequence[tuple[float, float]],
+    ) -> None:
+        rows, columns, values = zip(*triples, strict=True) if triples else ((), (), ())
+        shape = (max(rows, default=-1) + 1, len(cost))
+        self._parts.append(coo_array((np.array(values, dtype=np.float64), (rows, columns)), shape=shape))
+        self._cost += cost
+        self._ends += ends
+
+    def solve(self, seconds: float, gap: float) -> tuple[float, float, Floats | None]:
+        """Value, bound, and the columns where there is a choice."""
+        cost = np.array(self._cost)
+        unit = float(np.abs(cost).max(initial=0.0)) / _WEIGHT or 1.0
+        highs = self._handed_over(cost / unit)
+        highs.setOptionValue("time_limit", seconds)
+        highs.setOptionValue("mip_rel_gap", gap)
+        highs.run()
+        info = highs.getInfo()
+        if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            return inf, inf, None
+        bound = float(info.mip_dual_bound) * unit
+        if int(info.primal_solution_status) != _FEASIBLE:
+            return inf, bound, None
+        value = float(info.objective_function_value) * unit
+        return value, min(bound, value), np.array(highs.getSolution().col_value)
+
+    def _handed_over(self, cost: Floats) -> highspy.Highs:
+        highs, empty = quiet_highs(), np.array([], dtype=np.int32)
+        for lower, upper in zip(_endless(self._lower), _endless(self._upper), strict=True):
+            highs.addRow(lower, upper, 0, empty, np.array([]))
+        tall = [_as_tall(part, len(self._lower)) for part in self._parts]
+        matrix = csc_array(hstack(tall, format="csc"))
+        n = len(cost)
+        ends = np.array(self._ends).reshape(-1, 2)
+        highs.addCols(
+            n,
+            cost,
+            np.ascontiguousarray(ends[:, 0]),
+            np.ascontiguousarray(ends[:, 1]),
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+        highs.changeColsIntegrality(
+            n, np.arange(n, dtype=np.int32), np.full(n, highspy.HighsVarType.kInteger)
+        )
+        return highs
+
+
+def _as_tall(part: coo_array, rows: int) -> coo_array:
+    row, column = part.coords
+    return coo_array((part.data, (row, column)), shape=(rows, part.shape[1]))
+
+
+def _endless(sides: Sequence[float]) -> list[float]:
+    return np.clip(sides, -highspy.kHighsInf, highspy.kHighsInf).tolist() if sides else []

@@ -19,7 +19,7 @@ from planner.optimization.backends.column_generation.branched import fits
 from planner.optimization.backends.column_generation.branched_pricing import BranchedPricer, Branchings
 from planner.optimization.backends.column_generation.classifying import covering_form
 from planner.optimization.backends.column_generation.coverings import CoveringPricer, Coverings, CoveringUse
-from planner.optimization.backends.column_generation.items import CoveringBlock
+from planner.optimization.backends.column_generation.items import CoveringBlock, covering_block
 from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
 from planner.optimization.backends.column_generation.pricing import Pricer, ProgramPricer
 from planner.optimization.backends.column_generation.relaxation import Relaxation
@@ -63,6 +63,11 @@ class Prepared:
         """Whether values of all columns keep every row of the program, in exact integers."""
         held = self.rows.hold([values[column.key] for column in self.program.columns])
         return not self.program.broken(values) if held is None else held
+
+    @cached_property
+    def listable(self) -> tuple[CoveringBlock | None, ...]:
+        """Each block as a covering problem whose coverings can be listed; None where it is none."""
+        return tuple(covering_block(block, limited=True) for block in self.shape.blocks)
 
     @cached_property
     def branchings(self) -> Branchings:
