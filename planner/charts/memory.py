@@ -75,7 +75,7 @@ def memory_chart(rows: Sequence[dict[str, Any]], memory: MemoryPicture) -> Any: 
                 title=None,
                 sort=parts,
                 scale=alt.Scale(domain=parts, range=[_COLORS[part] for part in parts]),
-                legend=alt.Legend(orient="bottom", columns=2),
+                legend=alt.Legend(orient="bottom", columns=2, symbolStrokeWidth=0),
             ),
             tooltip=["gpu:N", "part:N", alt.Tooltip("gib:Q", title="GiB", format=",.2f")],
         )

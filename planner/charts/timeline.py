@@ -55,7 +55,7 @@ def timeline_chart(rows: Sequence[dict[str, Any]], *, waves: Sequence[float], un
         title=None,
         sort=kinds,
         scale=alt.Scale(domain=kinds, range=[KINDS[kind] for kind in kinds]),
-        legend=alt.Legend(orient="bottom"),
+        legend=alt.Legend(orient="bottom", symbolStrokeWidth=0),
     )
     lane = alt.Y("lane:N", title=None, sort=lanes, axis=alt.Axis(labelLimit=300, grid=False))
     x = alt.X("from:Q", title=f"time since the beginning, {unit}", scale=alt.Scale(zero=True))

@@ -36,7 +36,7 @@ def show_moves(answer: Answer) -> None:
         )
     shown, name = _wanted(answer)
     limits = _limits()
-    problem = _problem(report)
+    problem = _problem(answer.key, report)
     task = _task(f"{answer.key}-{name}-{limits.fingerprint}", problem, shown, limits)
     result = show_until_done("moves", task, doing="Working out the waves")
     if result is None:
@@ -57,9 +57,10 @@ def show_moves(answer: Answer) -> None:
         show_commands(way, f"{task.key}-{direction}")
 
 
-def _problem(report: Report) -> Problem:
+@st.cache_resource(show_spinner=False, max_entries=20)
+def _problem(key: str, _report: Report) -> Problem:
     """The problem that the plan which is shown was found for."""
-    return report.problem if report.best_effort is None else report.problem.but(allow_unserved=True)
+    return _report.problem if _report.best_effort is None else _report.problem.but(allow_unserved=True)
 
 
 def _wanted(answer: Answer) -> tuple[Comparison, str]:

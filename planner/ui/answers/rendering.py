@@ -140,7 +140,9 @@ def _show_files(files: Mapping[str, str], wanted: str) -> None:
         key=f"moves-download-{wanted}",
         help=f"{KUSTOMIZATION} and its patches." if wanted == "kustomize" else "The whole text.",
     )
-    st.code("\n".join(lines[:_LINES_SHOWN]), language="bash" if wanted == "kubectl" else "yaml")
+    st.code(
+        "\n".join(lines[:_LINES_SHOWN]), language="bash" if wanted == "kubectl" else "yaml", wrap_lines=True
+    )
     if len(lines) > _LINES_SHOWN:
         st.caption(
             said(f"The first {number(_LINES_SHOWN)} of {number(len(lines), 9)} lines; the download has all.")
