@@ -135,6 +135,9 @@ def test_the_plan_is_the_expected_one(name: str) -> None:
     plan = wanted.get("best_effort", wanted)
     assert best(found).solution.status is Status.OPTIMAL
     shown = figures(found.problem, best(found))
+    # Unserved load is held within 1/10,000 of its sum; where in it the answer lies is left to later levels.
+    slack = 1e-4 * sum(plan["unserved"].values()) + 1e-3
+    assert shown.pop("unserved") == pytest.approx(plan["unserved"], abs=slack)
     assert shown == {key: plan[key] for key in shown}
 
 
