@@ -18,7 +18,7 @@ from planner.optimization.fairness import minimize_unserved
 from planner.optimization.formulation import Formulation, formulate
 from planner.optimization.formulation.goals import changes_goal, cost_goal, power_goal
 from planner.optimization.formulation.index import Index, replicas
-from planner.optimization.levels import Descent
+from planner.optimization.levels import AGAIN_S, Descent
 from planner.optimization.program import Goal, Key
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
 from planner.optimization.rescue import rescued
@@ -112,7 +112,7 @@ class WholeProgram:
             start_s=start_s,
         )
         if options.warm is not None:
-            descent.memory = options.warm.memory.aged()
+            descent.memory, descent.tie_s = options.warm.memory.aged(), AGAIN_S
         descent.hint = (options.warm and options.warm.values) or self._start(formulation.index)
         descend(descent, formulation.index, problem.objective.levels)
         descent.settle()

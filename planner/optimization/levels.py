@@ -13,7 +13,7 @@ from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Goal, IntegerProgram, Key, Row
 from planner.optimization.protocol import Progress, ProgressEvent, SolveOptions
 
-__all__ = ["Descent", "Proved"]
+__all__ = ["AGAIN_S", "Descent", "Proved"]
 
 _NOT_LAST = 0.8
 """Share of the time left that a level may take while others wait."""
@@ -24,6 +24,9 @@ _PATIENCE = 0.4
 
 Nobody waits a minute for the last watt.
 """
+
+AGAIN_S = 0.2
+"""The same at least for a plan that follows another: ties were broken a moment ago."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Descent:
         values: values of the latest plan; empty while there is none.
         stopped: set when no further level can be asked: no plan, or no time.
         memory: what engines keep from level to level.
+        tie_s: wall time that a level which only breaks ties may take at least, s.
         unreached: set when a level was left out, so that nothing after it is proven.
     """
 
@@ -71,6 +75,7 @@ class Descent:
     unreached: bool = False
     start_s: float = 0.0
     memory: Memory = field(default_factory=Memory)
+    tie_s: float = _AT_LEAST_S
 
     def __post_init__(self) -> None:
         self.start_s = self.start_s or self.clock.monotonic_s()
@@ -173,7 +178,7 @@ class Descent:
             return Outcome(Termination.OPTIMAL, self.values, goal.constant)
         seconds = self.seconds_left * share
         if tie_break and self.values:
-            seconds = min(seconds, max(_AT_LEAST_S, _PATIENCE * (self.clock.monotonic_s() - self.start_s)))
+            seconds = min(seconds, max(self.tie_s, _PATIENCE * (self.clock.monotonic_s() - self.start_s)))
         return self._minimize(self.program, goal, seconds)
 
     def _minimize(self, program: IntegerProgram, goal: Goal, seconds: float, gap: float = 0.0) -> Outcome:

@@ -199,7 +199,8 @@ def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool], at_hand: i
         return None
     if relaxed.answer is None or relaxed.answer.broken <= _KEPT:
         return relaxed
-    keeping = _keeping(run, ready, keep_going)
+    # With a plan at hand the patterns that keep all rows are known, and whether there are any is no question.
+    keeping = _keeping(run, ready, keep_going) if at_hand is None else []
     if keeping is None:
         return None
     # Rows can be kept, so it was the penalty that was too low: with the patterns that keep them, ask again.

@@ -6,8 +6,9 @@ only choose where the search starts, and bounds are always proven anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from planner.optimization.backends.column_generation.master import Master, Maste
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.ties import Usage
-from planner.optimization.program import Key
+from planner.optimization.program import Key, Row
 
 __all__ = ["Level", "Recollection", "proposals", "remember", "start_prices"]
 
@@ -26,13 +27,16 @@ Floats = NDArray[np.float64]
 _SUPPORT = 1e-9
 """Weight in the linear program from which a pattern is remembered."""
 
+_REPLICAS = "n"
+"""First name of the keys of columns of replicas."""
+
 
 @dataclass(frozen=True)
 class Level:
     """One goal that was made small.
 
     Attributes:
-        patterns: values of one block each, with the block that they were made for.
+        patterns: values of one block each that are not 0, with the block that they were made for.
         prices: by key of the tying row, in the goal per unit of the row.
         plan: values of the columns in the end; None: there was no plan.
     """
@@ -84,15 +88,13 @@ def remember(
 ) -> Level:
     """What a minimization leaves: patterns that the linear program uses, those of the plan, and the best prices."""
     blocks = prepared.shape.blocks
-    patterns: list[tuple[Block, Mapping[Key, int]]] = [
-        (blocks[pattern.block], pattern.decode())
+    patterns = [
+        (blocks[pattern.block], _some(pattern.decode()))
         for pattern, weight in zip(master.patterns, answer.weights[len(master.columns) :], strict=False)
         if weight > _SUPPORT
     ]
     if values is not None:
-        patterns += [
-            (block, {column.key: values[column.key] for column in block.columns}) for block in blocks
-        ]
+        patterns += [(block, _of_block(block, values)) for block in blocks]
     per_unit = (prices / prepared.ties.scales).tolist()
     by_row = {row.key: price for row, price in zip(prepared.shape.tying, per_unit, strict=True)}
     return Level(tuple(patterns), by_row, values)
@@ -110,7 +112,9 @@ def proposals(
     levels: Sequence[Level],
     plan: Mapping[Key, int] | None = None,
 ) -> list[Pattern]:
-    """Remembered patterns that are right for the blocks of today, and those of a plan that is not remembered.
+    """Remembered patterns for the blocks of today, and those of a plan that is not remembered.
+
+    What falls short of today's rows is topped up, and what has more than it takes is made smaller.
 
     Args:
         prepared: the program of today.
@@ -119,35 +123,96 @@ def proposals(
         plan: values of columns; blocks of which it does not say all are left out.
     """
     new = None if any(level.plan is plan for level in levels) else plan
-    found = {(number, tuple(values.values())): values for number, values in _right(prepared, levels, new)}
+    found = {
+        (number, tuple(values.items())): values for number, values in _right(prepared, usage, levels, new)
+    }
     costs, use = usage.of_each(list(found.values()))
+    blocks = prepared.shape.blocks
     return [
-        Pattern(number, cost, used, _constant(values))
+        Pattern(number, cost, used, partial(_whole, blocks[number], values))
         for ((number, _), values), cost, used in zip(found.items(), costs.tolist(), use, strict=True)
     ]
 
 
 def _right(
-    prepared: Prepared, levels: Iterable[Level], plan: Mapping[Key, int] | None
+    prepared: Prepared, usage: Usage, levels: Iterable[Level], plan: Mapping[Key, int] | None
 ) -> Iterator[tuple[int, Mapping[Key, int]]]:
     blocks, owner = prepared.shape.blocks, prepared.shape.owner
     for level in levels:
         for block, values in level.patterns:
-            number = owner.get(next(iter(values)))
-            if number is not None and (blocks[number] is block or _fits(blocks[number], values)):
-                yield number, {column.key: values[column.key] for column in blocks[number].columns}
+            number = owner.get(block.columns[0].key)
+            if number is None:
+                continue
+            if blocks[number] is block:
+                yield number, values
+            else:
+                yield from ((number, near) for near in _near(blocks[number], values, usage))
     for number, block in enumerate(blocks if plan is not None else ()):
-        if plan is not None and _fits(block, plan):
-            yield number, {column.key: plan[column.key] for column in block.columns}
+        if plan is not None and all(column.key in plan for column in block.columns):
+            yield from ((number, near) for near in _near(block, _of_block(block, plan), usage))
 
 
-def _fits(block: Block, values: Mapping[Key, int]) -> bool:
-    """Whether values keep the bounds and rows of a block."""
-    return all(
-        column.key in values and column.lower <= values[column.key] <= column.upper
-        for column in block.columns
-    ) and all(row.holds(values) for row in block.rows)
+def _near(block: Block, values: Mapping[Key, int], usage: Usage) -> Iterator[Mapping[Key, int]]:
+    """Values that keep the bounds and rows of a block: the given ones if they do, else topped up; then the same with less."""
+    ends = {column.key: (column.lower, column.upper) for column in block.columns}
+    if not values.keys() <= ends.keys():
+        return
+    found = _some({key: min(max(values.get(key, 0), low), high) for key, (low, high) in ends.items()})
+    for row in block.rows:
+        _top_up(row, found, ends, usage)
+    if not all(_holds(row, found) for row in block.rows):
+        return
+    yield found
+    less = dict(found)
+    _thin_out(block, less, ends)
+    if less != found:
+        yield less
 
 
-def _constant(values: Mapping[Key, int]) -> Callable[[], Mapping[Key, int]]:
-    return lambda: values
+def _top_up(row: Row, values: dict[Key, int], ends: Mapping[Key, tuple[int, int]], usage: Usage) -> None:
+    """More replicas of the candidate that makes good most cheaply what a row misses."""
+    missing = (row.lower or 0) - _activity(row, values) if row.lower is not None else 0
+    if missing <= 0:
+        return
+    more = {
+        key: -(-missing // coefficient)
+        for key, coefficient in row.terms.items()
+        if coefficient > 0 and key[0] == _REPLICAS
+    }
+    room = {key: count for key, count in more.items() if values.get(key, 0) + count <= ends[key][1]}
+    if room:
+        best = min(room, key=lambda key: (usage.cost.get(key, 0.0) * room[key], key))
+        values[best] = values.get(best, 0) + room[best]
+
+
+def _thin_out(block: Block, values: dict[Key, int], ends: Mapping[Key, tuple[int, int]]) -> None:
+    """One replica less of each candidate that is not needed to keep the rows."""
+    for key in [key for key in values if key[0] == _REPLICAS and values[key] > ends[key][0]]:
+        values[key] -= 1
+        if not all(_holds(row, values) for row in block.rows if key in row.terms):
+            values[key] += 1
+        elif not values[key]:
+            del values[key]
+
+
+def _activity(row: Row, values: Mapping[Key, int]) -> int:
+    """The sum of the terms where columns that are not named are 0."""
+    return sum(row.terms[key] * value for key, value in values.items() if key in row.terms)
+
+
+def _holds(row: Row, values: Mapping[Key, int]) -> bool:
+    activity = _activity(row, values)
+    return (row.lower is None or activity >= row.lower) and (row.upper is None or activity <= row.upper)
+
+
+def _some(values: Mapping[Key, int]) -> dict[Key, int]:
+    return {key: value for key, value in values.items() if value}
+
+
+def _of_block(block: Block, values: Mapping[Key, int]) -> dict[Key, int]:
+    """Values of a block's columns that are not 0."""
+    return {column.key: value for column in block.columns if (value := values[column.key])}
+
+
+def _whole(block: Block, values: Mapping[Key, int]) -> Mapping[Key, int]:
+    return {column.key: values.get(column.key, 0) for column in block.columns}
