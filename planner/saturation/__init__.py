@@ -8,8 +8,18 @@ Source: arXiv 2603.09730, the saturation model; details as llm-d's autoscaler ha
 
 from __future__ import annotations
 
+from planner.saturation.learning import GATE_95, Learner, Measured, first_guess
 from planner.saturation.memory import LimitKey, OutputClass, Stored, TokenMemory, VariantKey, output_class
+from planner.saturation.pace import Pace, PaceHistory, Sample, Tier, fit_pace
 from planner.saturation.percentage import analyze
+from planner.saturation.promises import (
+    QUEUEING,
+    LearningMemory,
+    PromiseSettings,
+    RateFrom,
+    analyze_promises,
+    wanted_replicas,
+)
 from planner.saturation.readings import (
     EngineLimits,
     InstanceReading,
@@ -18,8 +28,18 @@ from planner.saturation.readings import (
     VariantReading,
     queued_tokens,
 )
+from planner.saturation.safety import Activity, enforce, safety_net
+from planner.saturation.shifting import Shifting, shift_one, shift_roles
 from planner.saturation.signal import ReplicaState, SaturationSignal, state_of
 from planner.saturation.step import Analysis, Sized, Step, analysis_of, is_live, threshold_step
+from planner.saturation.throughput import (
+    THROUGHPUT,
+    PaceMemory,
+    TokenRates,
+    analyze_throughput,
+    instance_rate,
+    queue_rate,
+)
 from planner.saturation.tokens import (
     CapacityFrom,
     Cycle,
@@ -30,32 +50,59 @@ from planner.saturation.tokens import (
 )
 
 __all__ = [
+    "GATE_95",
+    "QUEUEING",
+    "THROUGHPUT",
+    "Activity",
     "Analysis",
     "CapacityFrom",
     "Cycle",
     "EngineLimits",
     "InstanceReading",
+    "Learner",
+    "LearningMemory",
     "LimitKey",
+    "Measured",
     "OutputClass",
+    "Pace",
+    "PaceHistory",
+    "PaceMemory",
+    "PromiseSettings",
+    "RateFrom",
     "ReplicaState",
+    "Sample",
     "SaturationSignal",
     "SchedulerQueue",
+    "Shifting",
     "Sized",
     "Step",
     "Stored",
+    "Tier",
     "TokenMemory",
+    "TokenRates",
     "TokenSettings",
     "Traffic",
     "VariantKey",
     "VariantReading",
     "analysis_of",
     "analyze",
+    "analyze_promises",
+    "analyze_throughput",
     "analyze_tokens",
     "compute_limit",
+    "enforce",
+    "first_guess",
+    "fit_pace",
+    "instance_rate",
     "is_live",
     "median",
     "output_class",
+    "queue_rate",
     "queued_tokens",
+    "safety_net",
+    "shift_one",
+    "shift_roles",
     "state_of",
     "threshold_step",
+    "wanted_replicas",
 ]
