@@ -151,6 +151,12 @@ def test_nothing_to_move_says_so(visit: Any, tmp_path: Path) -> None:
     assert not page.code
 
 
+def test_without_objects_it_says_how_to_have_commands(visit: Any) -> None:
+    page = visit(SCENARIOS / "04-fragmentation.yaml")
+    assert "`object: chat-small`" in words(page)
+    assert not page.code
+
+
 def test_under_scarcity_the_moves_are_those_to_the_best_plan_that_there_is(visit: Any) -> None:
     page = visit(SCENARIOS / "03-power-cap.yaml")
     assert "the best plan under scarcity" in words(page)

@@ -51,6 +51,12 @@ def show_commands(way: Way, key: str) -> None:
     """
     st.header("Commands")
     st.caption("To read, copy or download: nothing is run, and no cluster is asked.")
+    if all(candidate.object is None for candidate in way.problem.candidates):
+        st.markdown(
+            "No variant of this draft says which Kubernetes object runs it, so there is nothing to scale. Give variants "
+            "an object, e.g. `object: chat-small`, under *Text* on the page Plan: then commands stand here."
+        )
+        return
     left, right = st.columns([3, 2])
     wanted = left.radio(
         "Format", [*FORMATS], format_func=lambda name: FORMATS[name], horizontal=True, key="moves-format"
