@@ -32,6 +32,9 @@ _STEPS: Final = 100
 """The worst share counts in whole percents of a demand: a finer order would be one of roundings, and no plan is known
 to serve a demand, itself a forecast, more exactly."""
 
+_CLASS: Final = 0.45
+"""Share of the time left that a class may take at least: most classes need next to nothing."""
+
 _SHARES: Final = 0.7
 """Share of a class's time for its shares; its load has what is left."""
 
@@ -50,7 +53,7 @@ def minimize_unserved(descent: Descent, index: Index) -> None:
         return
     for position, (label, demands) in enumerate(classes):
         # Later classes and the cost wait: what one class does not use is there for the next.
-        share = 1 / (len(classes) - position + 1)
+        share = max(1 / (len(classes) - position + 1), _CLASS)
         load = unserved_load_goal(index, demands, f"unserved-load/{label}")
         by_size = tuple(d.service for d in sorted(demands, key=lambda d: (d.arrival_rps, d.service)))
         if _Class(descent, coarsest(index, demands), label, load, by_size).share_out(share) == 0:

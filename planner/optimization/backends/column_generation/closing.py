@@ -47,7 +47,8 @@ _FIRST: Final = 0.05
 
 _GROWTH: Final = 2.0
 _SMALLEST: Final = 64.0
-"""θ grows by so much from this part of what is wanted, as long as there is room."""
+_PART_OF_BLOCK: Final = 0.01
+"""θ grows by so much from this part of what is wanted, or of what a block costs, as long as there is room."""
 
 _PART: Final = 4
 """A block with more coverings than this part of the room stands whole: it has so many replicas that few are a fraction."""
@@ -220,6 +221,8 @@ class _Turn:
         told = [(form, coverable := _coverable(form, prices), _least(coverable)) for form in forms]
         self._known = [(form, coverable, least) for form, coverable, least in told if least is not None]
         self._crowded: dict[int, tuple[float, int]] = {}
+        leasts = [abs(least) for _, _, least in self._known]
+        self._small = _PART_OF_BLOCK * sum(leasts) / len(leasts) if any(leasts) else inf
 
     def list_within(
         self, wanted: float, room: tuple[int, int], seconds_left: Callable[[], float]
@@ -231,7 +234,7 @@ class _Turn:
             room: patterns of all blocks together, and blocks that may stand whole though they could be listed.
             seconds_left: wall time that is left.
         """
-        best, theta = None, wanted / _SMALLEST
+        best, theta = None, min(wanted / _SMALLEST, self._small)
         while seconds_left() > 0:
             theta = min(theta, wanted)
             found = self._listed(theta, room)

@@ -25,7 +25,14 @@ from planner.optimization.program import Key
 __all__ = ["Run", "conclude"]
 
 _CHOICE_SHARE: Final = 0.05
+_CHOICE_OF_MANY: Final = 0.3
+_MANY: Final = 200
+"""Share of the time for a first choice among the patterns at hand. Of many blocks it nearly always is good enough."""
+
 _NEIGHBORHOOD: Final = 12
+
+_LISTING_S: Final = 1e-3
+"""Wall time without which it makes no sense to begin listing patterns, per block."""
 
 _FEW: Final = 60
 _GLANCE: Final = 0.1
@@ -52,7 +59,7 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
     if relaxed.answer is None:
         return Outcome(Termination.TIMED_OUT)
     left = end - clock.monotonic_s()
-    state = _first_state(run, relaxed, seconds=max(0.05, min(left, _CHOICE_SHARE * ask.seconds)))
+    state = _first_state(run, relaxed, seconds=max(0.05, min(left, _first_share(run) * ask.seconds)))
     fixed = {column.key: column.lower for column in run.shape.fixed}
     values: Mapping[Key, int] = fixed | state.values()
     if _proven(ask, values, bound) and run.ready.keeps(values):
@@ -90,12 +97,16 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
     return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
 
 
+def _first_share(run: Run) -> float:
+    return _CHOICE_OF_MANY if len(run.shape.blocks) > _MANY else _CHOICE_SHARE
+
+
 def _close(
     run: Run, relaxed: Relaxed, values: Mapping[Key, int], seconds_left: Callable[[], float]
 ) -> Closed:
     """Choose among all patterns that a better plan could be made of, where blocks allow to list them."""
     ask = run.ask
-    if not ask.goal.terms:
+    if not ask.goal.terms or seconds_left() < _LISTING_S * len(run.shape.blocks):
         return Closed(None, -inf)
     value = ask.goal.activity(values) - ask.goal.constant if run.ready.keeps(values) else inf
     return Closing(run.ready, run.usage, run.master).close(

@@ -22,6 +22,10 @@ _SMOOTHING: Final = 0.6
 
 _PRICING_GAP: Final = 1e-7
 
+_PATIENCE: Final = 12
+_PROGRESS: Final = 0.99
+"""Turns in a row that leave this part of the distance between value and bound, or more, are no progress."""
+
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
@@ -67,7 +71,7 @@ class Relaxation:
     ) -> Relaxed:
         """Generate columns until the gap between the linear program and the bound is small."""
         answer: MasterAnswer | None = None
-        smoothing = 0.0
+        smoothing, stalled, least = 0.0, 0, np.inf
         first = not self.master.patterns
         priced = self.ask_blocks(self.center)
         if any(one.impossible for one in priced):
@@ -84,7 +88,11 @@ class Relaxation:
             if value > self.bound:
                 self.bound, self.center = value, prices
             report(answer.value, self.bound)
-            if answer.value - self.bound <= gap * abs(answer.value) + 1e-9:
+            distance = answer.value - self.bound
+            # A block whose pricing stops early has a bound below its value, and the two never meet.
+            stalled = stalled + 1 if distance >= _PROGRESS * least else 0
+            least = min(least, distance)
+            if distance <= gap * abs(answer.value) + 1e-9 or stalled >= _PATIENCE:
                 break
             new = [
                 pattern
