@@ -61,7 +61,7 @@ def words(page: AppTest) -> str:
         *page.info,
         *page.error,
         *page.text,
-        *page.subheader,
+        *page.header,
     ]
     return "\n".join(each.value for each in parts)
 
@@ -86,7 +86,7 @@ def test_a_first_visit_shows_a_solved_plan_against_now(visit: Any) -> None:
     assert "OPTIMAL" in words(page)
     assert metric(page, "Unserved") == "0 req/s"
     assert next(each.delta for each in page.metric if each.label == "Cost")
-    assert {"Now → planned", "Which node holds which replica"} <= {each.value for each in page.subheader}
+    assert {"Now → planned", "Which node holds which replica"} <= {each.value for each in page.header}
 
 
 def test_a_relaxation_is_applied_and_undone(visit: Any) -> None:

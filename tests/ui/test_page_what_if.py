@@ -59,7 +59,7 @@ def press(page: AppTest, label: str) -> AppTest:
 
 
 def words(page: AppTest) -> str:
-    parts = [*page.markdown, *page.caption, *page.info, *page.text, *page.subheader]
+    parts = [*page.markdown, *page.caption, *page.info, *page.text, *page.header]
     return "\n".join(each.value for each in parts)
 
 

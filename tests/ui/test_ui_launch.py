@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from planner.ui.launch import OPTIONS, command
 from planner.ui.pages import PAGES
 
 
+def flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
+
+
 def test_the_configuration_file_says_what_the_command_says() -> None:
     tree = tomllib.loads(Path(".streamlit/config.toml").read_text(encoding="utf-8"))
-    flat = {
-        f"{section}.{name}": str(value).lower() if isinstance(value, bool) else str(value)
-        for section, fields in tree.items()
-        for name, value in fields.items()
-    }
-    assert flat == dict(OPTIONS)
+    assert dict(flat(tree)) == dict(OPTIONS)
 
 
 def test_the_server_listens_where_it_is_told_to_and_nowhere_else() -> None:

@@ -52,7 +52,7 @@ def show_figures(report: Report) -> None:
     """Cost, power, unserved demand, headroom and changes of the plan that is shown, against now."""
     if report.best_effort is not None:
         sentence = headline(report.best_effort, proves=report.best_effort.name not in HEURISTICS, scarce=True)
-        st.subheader("The best plan if demand may stay unserved")
+        st.header("The best plan if demand may stay unserved")
         st.markdown(said(sentence))
     plan = report.shown.assessment
     if plan is None:

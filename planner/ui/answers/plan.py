@@ -35,11 +35,11 @@ def show_answer(draft: Draft, answer: Answer) -> Relaxation | None:
     if report.shown.assessment is None:
         return relaxation
     show_figures(report)
-    st.subheader("Now → planned")
+    st.header("Now → planned")
     show_changes(report, answer.key)
     where, limits = st.columns([3, 2], gap="medium")
     with where:
-        st.subheader("Which node holds which replica")
+        st.header("Which node holds which replica")
         show_where(report)
     if answer.first:
         return relaxation
@@ -53,7 +53,7 @@ def show_answer(draft: Draft, answer: Answer) -> Relaxation | None:
 def _show_limits(draft: Draft, answer: Answer, found: Closer | None) -> None:
     """What binds, and the price of the next step beside it."""
     explanation = None if found is None else found.explanation
-    st.subheader("What limits it, and what more is worth")
+    st.header("What limits it, and what more is worth")
     show_limits(answer.report, None if explanation is None else explanation.worth)
     if not answer.old:
         show_looking(draft, answer.key)
@@ -61,7 +61,7 @@ def _show_limits(draft: Draft, answer: Answer, found: Closer | None) -> None:
 
 def _show_more(answer: Answer, found: Closer | None) -> None:
     """What stands beside the plan; only the part that somebody looks at is worked out."""
-    st.subheader("Other answers, and who pays")
+    st.header("Other answers, and who pays")
     beside, near, paying, proof = st.tabs(
         ["Side by side", "Nearly as good", "Who pays", "Proof"], on_change="rerun", key="answer-parts"
     )

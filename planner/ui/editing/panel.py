@@ -22,9 +22,7 @@ def show_editing(draft: Draft) -> bool:
     with st.expander("Edit the scenario", icon=":material/edit:", key="editing", on_change="rerun") as box:
         if not box.open:
             return False
-        part = st.segmented_control(
-            "What to edit", PARTS, default=PARTS[0], required=True, key="editing-part"
-        )
+        part = st.radio("What to edit", PARTS, horizontal=True, key="editing-part")
         if part == "Add":
             if show_adding(draft):
                 st.rerun()

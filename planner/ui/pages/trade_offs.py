@@ -10,7 +10,7 @@ from planner.ui.weighing.weighing import show_weighing
 
 draft = session.workspace().draft
 st.title("Trade-offs")
-st.subheader("What one objective costs in another")
+st.header("What one objective costs in another")
 show_weighing(draft)
-st.subheader("What the answer hangs on")
+st.header("What the answer hangs on")
 show_sensing(draft)

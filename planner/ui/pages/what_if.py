@@ -22,13 +22,13 @@ st.markdown(
 )
 controls, row = st.columns([3, 2])
 with controls:
-    st.subheader("Change one thing")
+    st.header("Change one thing")
     show_changing(workspace.draft)
 with row:
-    st.subheader("Drafts")
+    st.header("Drafts")
     show_managing()
 
-st.subheader("Side by side")
+st.header("Side by side")
 show_solving_all(drafts)
 reports = reports_of(drafts)
 against = names[0]
@@ -42,12 +42,12 @@ else:
 show_side_by_side(reports, against)
 
 if len(drafts) > 1:
-    st.subheader("What changed, and why")
+    st.header("What changed, and why")
     others = [name for name in names if name != against]
     first = others.index(workspace.opened) if workspace.opened in others else 0
     other = st.selectbox("Which draft, against the one above", others, index=first)
     by_name = {draft.name: draft for draft in drafts}
     show_differing(by_name[against], by_name[other], reports)
 
-st.subheader("Pass on")
+st.header("Pass on")
 show_passing_on()

@@ -1,0 +1,70 @@
+"""axe-core looks at every page as a browser shows it, light and dark, and finds nothing that keeps people out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.browsing import PAGES, Visitor
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+AXE: Final = os.environ.get("FLEETPLAN_AXE", "")
+NEEDS_AXE: Final = pytest.mark.skipif(
+    not Path(AXE).is_file(),
+    reason="set FLEETPLAN_AXE to axe.min.js, e.g. of: npm install --prefix .axe axe-core",
+)
+COUNTED: Final = {"serious", "critical"}
+RUN: Final = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
+    found => [found.impact, found.id, found.help, found.nodes.map(node => node.html.slice(0, 160))])"""
+
+
+def violations(visitor: Visitor) -> list[str]:
+    visitor.page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+    return [
+        f"{impact} {rule}: {says}: {where}"
+        for impact, rule, says, where in visitor.page.evaluate(RUN)
+        if impact in COUNTED or rule == "heading-order"
+    ]
+
+
+@NEEDS_AXE
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_no_page_keeps_anybody_out(visitor: Callable[..., Visitor], dark: bool) -> None:
+    person = visitor(dark=dark).open().solved()
+    found: dict[str, list[str]] = {}
+    for name in PAGES:
+        person.visit(name).drawn()
+        found[name] = violations(person)
+    assert found == {name: [] for name in PAGES}
+
+
+@NEEDS_AXE
+@pytest.mark.parametrize("part", ["Tables", "Add", "Text", "How to solve"])
+def test_no_way_to_edit_keeps_anybody_out(visitor: Callable[..., Visitor], part: str) -> None:
+    person = visitor().open().solved().fold_out("Edit the scenario")
+    person.choose("What to edit", part).drawn()
+    assert violations(person) == []
+
+
+@NEEDS_AXE
+def test_what_is_shown_to_who_errs_keeps_nobody_out(visitor: Callable[..., Visitor]) -> None:
+    person = visitor(dark=True).open("?d=1.nothing").solved()
+    assert violations(person) == []
+
+
+def test_the_page_says_its_language_and_every_chart_and_table_its_name(
+    visitor: Callable[..., Visitor],
+) -> None:
+    person = visitor().open().solved().drawn()
+    assert person.page.locator("html").get_attribute("lang") == "en"
+    unnamed: list[Any] = person.page.evaluate(
+        """() => [...document.querySelectorAll('[data-testid="stDataFrame"], [data-testid="stVegaLiteChart"]')]
+            .filter(each => !each.getAttribute('aria-label') && !each.querySelector('[aria-label]'))
+            .map(each => each.outerHTML.slice(0, 200))"""
+    )
+    assert unnamed == []
