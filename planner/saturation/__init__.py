@@ -2,24 +2,16 @@
 
 Analyzers turn readings into capacity that is missing or may go: the percentage analyzer (V1), the token analyzer (V2),
 the throughput analyzer and the queueing analyzer. All are pure: what they remember is a value that goes in and comes out.
+The last one is in :mod:`planner.saturation.promises` and not offered here: its model is compiled, and starting stays fast.
 
 Source: arXiv 2603.09730, the saturation model; details as llm-d's autoscaler has them.
 """
 
 from __future__ import annotations
 
-from planner.saturation.learning import GATE_95, Learner, Measured, first_guess
 from planner.saturation.memory import LimitKey, OutputClass, Stored, TokenMemory, VariantKey, output_class
 from planner.saturation.pace import Pace, PaceHistory, Sample, Tier, fit_pace
 from planner.saturation.percentage import analyze
-from planner.saturation.promises import (
-    QUEUEING,
-    LearningMemory,
-    PromiseSettings,
-    RateFrom,
-    analyze_promises,
-    wanted_replicas,
-)
 from planner.saturation.readings import (
     EngineLimits,
     InstanceReading,
@@ -50,8 +42,6 @@ from planner.saturation.tokens import (
 )
 
 __all__ = [
-    "GATE_95",
-    "QUEUEING",
     "THROUGHPUT",
     "Activity",
     "Analysis",
@@ -59,16 +49,11 @@ __all__ = [
     "Cycle",
     "EngineLimits",
     "InstanceReading",
-    "Learner",
-    "LearningMemory",
     "LimitKey",
-    "Measured",
     "OutputClass",
     "Pace",
     "PaceHistory",
     "PaceMemory",
-    "PromiseSettings",
-    "RateFrom",
     "ReplicaState",
     "Sample",
     "SaturationSignal",
@@ -86,12 +71,10 @@ __all__ = [
     "VariantReading",
     "analysis_of",
     "analyze",
-    "analyze_promises",
     "analyze_throughput",
     "analyze_tokens",
     "compute_limit",
     "enforce",
-    "first_guess",
     "fit_pace",
     "instance_rate",
     "is_live",
@@ -104,5 +87,4 @@ __all__ = [
     "shift_roles",
     "state_of",
     "threshold_step",
-    "wanted_replicas",
 ]

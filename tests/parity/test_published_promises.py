@@ -11,18 +11,13 @@ import pytest
 from models.queueing import QueueingForm, QueueingParameters
 from models.workload import Slo
 from planner.performance.queueing import Case, columns_of, latencies_at
-from planner.saturation import (
-    Analysis,
-    InstanceReading,
-    Learner,
+from planner.saturation import Analysis, InstanceReading, Traffic, VariantReading
+from planner.saturation.learning import Learner, Measured, first_guess
+from planner.saturation.promises import (
     LearningMemory,
-    Measured,
     PromiseSettings,
     RateFrom,
-    Traffic,
-    VariantReading,
     analyze_promises,
-    first_guess,
     wanted_replicas,
 )
 
