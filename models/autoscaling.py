@@ -126,7 +126,9 @@ class HpaSpec(Value):
     min_replicas: Count = Field(1, description="least replicas; 0 needs the scale-to-zero gate")
     max_replicas: PositiveCount = Field(description="most replicas")
     metrics: tuple[HpaMetric, ...] = Field(min_length=1, description="the largest answer of all holds")
-    behavior: HpaBehavior = Field(HpaBehavior(), description="windows and policies")
+    behavior: HpaBehavior | None = Field(
+        None, description="windows and policies; None: twice the replicas or 4 at most, 300 s down"
+    )
     tolerance: Ratio = Field(0.1, description="distance of the ratio to 1 that changes nothing")
     sync_s: PositiveSeconds = Field(15.0, description="time between two decisions, s")
     scale_to_zero_gate: bool = Field(False, description="feature gate HPAScaleToZero")
@@ -176,7 +178,7 @@ class KedaSpec(Value):
     cooldown_s: Seconds = Field(300.0, description="cooldownPeriod before zero or idle, s")
     initial_cooldown_s: Seconds = Field(0.0, description="initialCooldownPeriod after creation, s")
     fallback: Fallback | None = Field(None, description="None: a failing trigger changes nothing")
-    behavior: HpaBehavior = Field(HpaBehavior(), description="of the HPA that KEDA makes")
+    behavior: HpaBehavior | None = Field(None, description="of the HPA that KEDA makes; None: as there")
     sync_s: PositiveSeconds = Field(15.0, description="time between two decisions of that HPA, s")
     tolerance: Ratio = Field(0.1, description="tolerance of that HPA")
 
