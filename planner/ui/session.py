@@ -14,7 +14,7 @@ from planner.ui.browsers import browser_of, is_of, new_token
 from planner.ui.examples import first_scenario
 from planner.ui.jobs import Job, Task, Workers
 from planner.ui.sharing import opened_link
-from planner.ui.store import Store, default_folder
+from planner.ui.store import Kept, Saved, Store, default_folder
 from planner.ui.tasks.plan import plan_task
 from planner.ui.workspace import DRAFTS_LIMIT, Draft, How, Workspace
 
@@ -43,6 +43,9 @@ LINK: Final = "d"
 
 _LINK_FAULT: Final = "fleetplan.link-fault"
 _WORKSPACE: Final = "fleetplan.workspace"
+_KEPT: Final = "fleetplan.kept"
+"""What lies on disk as far as this visit knows: two tabs can have one workspace open."""
+
 _ASKED: Final = "fleetplan.asked"
 _TASKS: Final = "fleetplan.tasks"
 
@@ -69,10 +72,13 @@ def open_workspace() -> None:
         token = st.query_params.get(_PLACE, "")
         found = None if LINK in st.query_params else _store().load(token)
         mine = found is not None and is_of(token, browser)
-        st.session_state[_PLACE] = token if mine else new_token(browser)
-        st.session_state[_WORKSPACE] = found or _linked() or Workspace.of(first_scenario())
-        if not mine:
-            _store().save(st.session_state[_PLACE], st.session_state[_WORKSPACE])
+        st.session_state[_WORKSPACE] = (
+            _linked() or Workspace.of(first_scenario()) if found is None else found.workspace
+        )
+        if mine:
+            st.session_state[_PLACE], st.session_state[_KEPT] = token, found
+        else:
+            _keep_apart()
         if found is not None and not mine:
             st.toast(
                 "This address was made for another browser: you go on with a copy.",
@@ -120,10 +126,29 @@ def keep(new: Workspace) -> None:
         return
     st.session_state[_WORKSPACE] = new
     st.session_state.pop(_LINK_FAULT, None)
-    if not _store().save(st.session_state[_PLACE], new):
+    known: Kept | None = st.session_state.get(_KEPT)
+    came_of, kept = _store().save(st.session_state[_PLACE], new, over=known)
+    if came_of is Saved.OVERTAKEN:
+        came_of = _keep_apart()
+        st.toast(
+            "Another tab changed this workspace meanwhile. Both are kept: you go on here in a copy, under an address of "
+            "its own.",
+            icon=":material/content_copy:",
+            duration="infinite",
+        )
+    elif kept is not None:
+        st.session_state[_KEPT] = kept
+    if came_of is Saved.FAILED:
         st.toast(
             "This change could not be written to disk; a reload will lose it.", icon=":material/warning:"
         )
+
+
+def _keep_apart() -> Saved:
+    """Go on under an address of this visit's own."""
+    st.session_state[_PLACE] = new_token(browser_of(st.context.cookies))
+    came_of, st.session_state[_KEPT] = _store().save(st.session_state[_PLACE], workspace())
+    return came_of
 
 
 def change(edit: Callable[[Draft], Draft]) -> None:

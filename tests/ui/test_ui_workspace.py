@@ -11,7 +11,7 @@ from models.scenario import Scenario
 from planner import load_scenario
 from planner.clock import FakeClock
 from planner.ui.browsers import new_token
-from planner.ui.store import Store
+from planner.ui.store import Saved, Store
 from planner.ui.workspace import DRAFTS_LIMIT, Draft, Workspace
 
 
@@ -67,8 +67,10 @@ def test_a_store_keeps_work_and_two_people_apart(tmp_path: Path, scenario: Scena
     store = Store(tmp_path / "ui")
     mine, yours = new_token(), new_token()
     workspace = Workspace.of(scenario).put(Draft(name="mine", scenario=scenario.but(name="mine")))
-    assert store.save(mine, workspace)
-    assert Store(tmp_path / "ui").load(mine) == workspace
+    assert store.save(mine, workspace)[0] is Saved.KEPT
+    kept = Store(tmp_path / "ui").load(mine)
+    assert kept is not None
+    assert kept.workspace == workspace
     assert store.load(yours) is None
     assert oct((tmp_path / "ui").stat().st_mode)[-3:] == "700"
     assert [path.suffix for path in (tmp_path / "ui").iterdir()] == [".json"]
@@ -79,7 +81,7 @@ def test_a_store_keeps_work_and_two_people_apart(tmp_path: Path, scenario: Scena
 )
 def test_a_token_that_we_did_not_make_is_no_file(tmp_path: Path, scenario: Scenario, token: str) -> None:
     store = Store(tmp_path / "ui")
-    assert not store.save(token, Workspace.of(scenario))
+    assert store.save(token, Workspace.of(scenario)) == (Saved.FAILED, None)
     assert store.load(token) is None
     assert not (tmp_path / "ui").exists()
 
@@ -89,20 +91,43 @@ def test_a_broken_file_counts_as_not_there(tmp_path: Path, scenario: Scenario, c
     store, token = Store(tmp_path), new_token()
     (tmp_path / f"{token}.json").write_bytes(content)
     assert store.load(token) is None
-    assert store.save(token, Workspace.of(scenario))
+    assert store.save(token, Workspace.of(scenario))[0] is Saved.KEPT
     assert store.load(token) is not None
 
 
 def test_a_folder_that_cannot_be_written_is_no_crash(tmp_path: Path, scenario: Scenario) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert not Store(tmp_path / "file").save(new_token(), Workspace.of(scenario))
+    assert Store(tmp_path / "file").save(new_token(), Workspace.of(scenario)) == (Saved.FAILED, None)
 
 
 def test_workspaces_of_last_month_are_forgotten(tmp_path: Path, scenario: Scenario) -> None:
     clock = FakeClock(unix_s=100 * 86_400)
     store, old, new = Store(tmp_path, clock=clock), new_token(), new_token()
-    assert store.save(old, Workspace.of(scenario))
+    assert store.save(old, Workspace.of(scenario))[0] is Saved.KEPT
     os.utime(tmp_path / f"{old}.json", (60 * 86_400, 60 * 86_400))
-    assert store.save(new, Workspace.of(scenario))
+    assert store.save(new, Workspace.of(scenario))[0] is Saved.KEPT
     assert store.load(old) is None
     assert store.load(new) is not None
+
+
+def test_what_another_tab_kept_is_never_written_over(tmp_path: Path, scenario: Scenario) -> None:
+    store, token = Store(tmp_path), new_token()
+    first = Workspace.of(scenario)
+    _, here = store.save(token, first)
+    there = Store(tmp_path).load(token)
+    assert here is not None
+    assert there == here
+    theirs = first.renamed(scenario.name, "theirs")
+    assert store.save(token, theirs, over=there)[0] is Saved.KEPT
+    assert store.save(token, first.renamed(scenario.name, "ours"), over=here) == (Saved.OVERTAKEN, None)
+    kept = store.load(token)
+    assert kept is not None
+    assert kept.workspace == theirs
+    assert [path.name for path in tmp_path.iterdir()] == [f"{token}.json"]
+
+
+def test_a_workspace_that_is_gone_from_disk_is_kept_again(tmp_path: Path, scenario: Scenario) -> None:
+    store, token = Store(tmp_path), new_token()
+    _, here = store.save(token, Workspace.of(scenario))
+    (tmp_path / f"{token}.json").unlink()
+    assert store.save(token, Workspace.of(scenario), over=here)[0] is Saved.KEPT
