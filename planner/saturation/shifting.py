@@ -42,7 +42,7 @@ class Shifting:
         return self.desired or self.state.current
 
 
-def shift_one(variants: Sequence[Shifting], signal: SaturationSignal) -> Targets:
+def shift_one(variants: Sequence[Shifting], signal: SaturationSignal, *, spill: bool = False) -> Targets:
     """Targets of variants that pool together (one service, one role).
 
     While any of them is in transition all keep what is under way, bounds or not. Otherwise at most one changes by one:
@@ -55,8 +55,9 @@ def shift_one(variants: Sequence[Shifting], signal: SaturationSignal) -> Targets
             reasons={one.state.name: Reason.HELD for one in variants},
         )
     targets = {one.state.name: one.state.current for one in variants}
-    if signal.scale_up and variants:
-        targets[min(variants, key=_cost_then_name).state.name] += 1
+    growing = [one for one in variants if not spill or one.state.room_above(one.state.current) > 0]
+    if signal.scale_up and growing:
+        targets[min(growing, key=_cost_then_name).state.name] += 1
     elif signal.scale_in_safe:
         larger = [one for one in variants if one.state.current > _ONE]
         if larger:
@@ -75,7 +76,7 @@ def shift_roles(variants: Sequence[Shifting], signals: Mapping[str, SaturationSi
             replicas |= {one.state.name: one.held_at for one in group}
             reasons |= dict.fromkeys((one.state.name for one in group), Reason.HELD)
         else:
-            found = shift_one(group, signal)
+            found = shift_one(group, signal, spill=spill)
             replicas |= found.replicas
             reasons |= found.reasons
     return Targets(replicas=replicas, reasons=reasons)

@@ -91,6 +91,8 @@ class WvaSettings:
         metric_lag_s: how old the HPA's reading of a decision is (scrape and adapter), s.
         keeps_decisions: V1 waits until an earlier decision has been carried out, as in the paper's time; otherwise
             only pending replicas make it wait.
+        spills: V1 grows the next variant where the cheapest stands at its ceiling; as published it grows none, although
+            figure 3 of the paper shows it.
         visible_at_zero: variants without replicas take part (the original does not see them).
         scale_to_zero: the enforcer may put a service to sleep.
         retention_s: time without use after which it does, at most 600 s.
@@ -104,6 +106,7 @@ class WvaSettings:
     interval_s: float = 15.0
     metric_lag_s: float = 0.0
     keeps_decisions: bool = True
+    spills: bool = False
     visible_at_zero: bool = False
     scale_to_zero: bool = False
     retention_s: float = 600.0
