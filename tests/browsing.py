@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection
@@ -40,9 +40,9 @@ PAGES: Final = {
     "candidate": "Candidate",
     "moves": "Moves",
 }
-READY_MS: Final = 30_000
+READY_MS: Final = 60_000
 _LOOK_AGAIN_S: Final = 0.05
-_START_S: Final = 60.0
+_START_S: Final = 120.0
 _LOOKS: Final = 50
 _DRAWN: Final = """() => [
     document.querySelectorAll('[data-testid="stSkeleton"], [data-testid="stSpinner"], [data-testid="stStatusWidget"]').length,
@@ -135,10 +135,10 @@ def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes], log: Pat
         if process.poll() is not None:
             break
         try:
-            asked = HTTPConnection("127.0.0.1", port, timeout=2)
-            asked.request("GET", "/_stcore/health")
-            if asked.getresponse().status == HTTPStatus.OK:
-                return
+            with closing(HTTPConnection("127.0.0.1", port, timeout=2)) as asked:
+                asked.request("GET", "/_stcore/health")
+                if asked.getresponse().status == HTTPStatus.OK:
+                    return
         except OSError:
             clock.sleep(_LOOK_AGAIN_S)
     raise AssertionError(
