@@ -65,7 +65,9 @@ def shift_one(variants: Sequence[Shifting], signal: SaturationSignal, *, spill: 
     return _clamped(variants, targets)
 
 
-def shift_roles(variants: Sequence[Shifting], signals: Mapping[str, SaturationSignal | None]) -> Targets:
+def shift_roles(
+    variants: Sequence[Shifting], signals: Mapping[str, SaturationSignal | None], *, spill: bool = False
+) -> Targets:
     """Targets of a whole service, each role by its own signal; a role without a signal (no metrics) is held."""
     replicas: dict[str, int] = {}
     reasons: dict[str, Reason] = {}

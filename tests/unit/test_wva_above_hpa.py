@@ -116,12 +116,14 @@ class TestPercentage:
         assert wva(cheap, dear).decide(seen(0.0, full), 0.0) == {"a": 2, "b": 2}
         assert wva(cheap, dear).decide(seen(0.0, calm), 0.0) == {"a": 1, "b": 1}
 
-    def test_a_full_cheap_variant_hands_over_to_the_next(self) -> None:
-        """At its ceiling the published rule still picks the cheapest, so nothing grows: kept as published."""
+    @pytest.mark.parametrize(("spills", "dearer"), [(False, 1), (True, 2)])
+    def test_a_cheap_variant_at_its_ceiling(self, spills: bool, dearer: int) -> None:
+        """The published rule still picks the cheapest, so nothing grows; with spilling the next one does."""
         cheap = WvaVariant(name="a", service="s", cost=1.0, max_replicas=1)
         dear = WvaVariant(name="b", service="s", cost=2.5)
         full = [a_replica("a", **FULL), a_replica("b", **FULL)]
-        assert wva(cheap, dear).decide(seen(0.0, full), 0.0) == {"a": 1, "b": 1}
+        found = wva(cheap, dear, spills=spills).decide(seen(0.0, full), 0.0)
+        assert found == {"a": 1, "b": dearer}
 
     def test_few_gpus_go_to_the_fuller_service(self) -> None:
         twin = a_twin("a", "b")

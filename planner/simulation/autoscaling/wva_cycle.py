@@ -187,9 +187,9 @@ def decide_percentage(
         kept = memory.decided if settings.keeps_decisions else {}
         shifting = [Shifting(state=one, desired=kept.get(one.name)) for one in states]
         service = ServiceState(name=view.name, variants=states, signals=())
-        targets = (
-            view.enforced(service, shift_roles(shifting, signals)) if view.seen else Targets.held(service)
-        )
+        targets = Targets.held(service)
+        if view.seen:
+            targets = view.enforced(service, shift_roles(shifting, signals, spill=settings.spills))
         services.append(service)
         for one in states:
             decided[one.name] = targets.replicas[one.name]
