@@ -275,6 +275,20 @@ class TestBoard:
             board.post(seen(float(second), []))
         assert board.before(1e9).at_s == 3585 - 660
 
+    def test_late_observations_do_not_hide_what_was_asked_for(self) -> None:
+        """The scale target is read as it is, however old the metrics are."""
+        plain = HpaAutoscaler({"v": hpa(behavior=HpaBehavior())}, a_twin())
+        full = [a_replica(waiting=9)]
+        assert plain.decide(seen(0.0, full), 30.0) == {"v": 5}
+        # 9 on one of five pods, four of them silent: 1.8 on each. Growth is from 5, and a period of 15 s is over.
+        assert plain.decide(seen(15.0, full), 45.0) == {"v": 9}
+
+    def test_replicas_without_gpus_are_pending_pods(self) -> None:
+        plain = HpaAutoscaler({"v": hpa()}, a_twin())
+        full = [a_replica(waiting=4)]
+        # Pending pods are idle where one would grow: 4 over four pods is what is wanted.
+        assert plain.decide(seen(0.0, full, desired={"v": 4}), 0.0) == {"v": 4}
+
     def test_one_figure_of_several_pods(self) -> None:
         board = Board()
         board.post(seen(0.0, [a_replica(waiting=2), a_replica(waiting=3), a_starting_replica()]))

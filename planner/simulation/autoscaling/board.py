@@ -12,7 +12,7 @@ from typing import Final
 
 from models.simulation import Observation, ReplicaObservation, ReplicaState, ServiceObservation
 from planner.errors import ConfigurationError, Finding, nearest
-from planner.simulation.autoscaling.hpa_metrics import PodFigure
+from planner.simulation.autoscaling.hpa_metrics import PodFigure, PodPhase
 
 __all__ = ["EXTERNAL_METRICS", "POD_METRICS", "SATURATION", "Board", "check_metrics", "pool_saturation"]
 
@@ -87,6 +87,18 @@ class Board:
 
     def __init__(self) -> None:
         self._seen: deque[Observation] = deque()
+        self._answered_s = -math.inf
+        self._answers: Mapping[str, int] = {}
+
+    def answer(self, answers: Mapping[str, int], now_s: float) -> None:
+        """Note what was just asked for: late observations do not tell of it, the scale target does."""
+        self._answers, self._answered_s = {**self._answers, **answers}, now_s
+
+    def asked(self, variant: str) -> int:
+        """Replicas that the scale target asks for."""
+        if self._answered_s >= self.latest.at_s and variant in self._answers:
+            return self._answers[variant]
+        return self.latest.desired.get(variant, len(self.existing(variant)))
 
     def post(self, observation: Observation) -> None:
         """Take in an observation; one that is no newer than the last is not taken twice."""
@@ -120,12 +132,11 @@ class Board:
         return [one for one in self.latest.replicas if one.variant == variant and one.state in _EXISTING]
 
     def pods(self, variant: str, metric: str) -> list[PodFigure]:
-        """Figures by replica; a starting one runs and has no metric yet."""
-        read = POD_METRICS[metric]
-        return [
-            PodFigure(None if one.state is ReplicaState.STARTING else read(one))
-            for one in self.existing(variant)
-        ]
+        """Figures by replica; a starting one runs and has no metric yet, one without GPUs is a pending pod."""
+        read, existing = POD_METRICS[metric], self.existing(variant)
+        figures = [PodFigure(None if one.state is ReplicaState.STARTING else read(one)) for one in existing]
+        waiting = max(0, self.asked(variant) - len(existing))
+        return [*figures, *[PodFigure(None, PodPhase.PENDING)] * waiting]
 
     def service(self, name: str, *, window_s: float = 0.0) -> ServiceObservation:
         """Counters of a service, now or ``window_s`` ago."""

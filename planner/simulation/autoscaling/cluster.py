@@ -44,8 +44,8 @@ def target_of(board: Board, variant: str, service: str, *, metrics: tuple[HpaMet
     """What an HPA sees of a variant on the board."""
     existing = board.existing(variant)
     return HpaTarget(
-        asked=board.latest.desired.get(variant, len(existing)),
-        existing=len(existing),
+        asked=board.asked(variant),
+        existing=max(len(existing), board.asked(variant)),
         ready=sum(one.state is ReplicaState.READY for one in existing),
         pods={one.name: board.pods(variant, one.name) for one in metrics if one.source is MetricSource.PODS},
         external={
@@ -110,4 +110,6 @@ class HpaAutoscaler:
             target = target_of(self._board, variant, self._services[variant], metrics=spec.metrics)
             found = reconcile(spec, self._histories[variant], target, now_s=now_s)
             self._histories[variant], self.decisions[variant] = found.history, found
-        return {variant: found.replicas for variant, found in self.decisions.items()}
+        answers = {variant: found.replicas for variant, found in self.decisions.items()}
+        self._board.answer(answers, now_s)
+        return answers

@@ -151,6 +151,7 @@ class KedaAutoscaler:
             if syncing:
                 target, memory = _synced(spec, memory, target, now_s)
             self._memories[variant], answers[variant] = memory, target.asked
+        self._board.answer(answers, now_s)
         return answers
 
 

@@ -112,7 +112,9 @@ class WvaAutoscaler:
                 now_s=now_s,
             )
             self._histories[variant], self.decisions[variant] = found.history, found
-        return {variant: found.replicas for variant, found in self.decisions.items()}
+        answers = {variant: found.replicas for variant, found in self.decisions.items()}
+        self._board.answer(answers, now_s)
+        return answers
 
 
 def _by_service(

@@ -69,7 +69,7 @@ class ServiceView:
 
     def asked(self, variant: str) -> int:
         """Replicas that the scale target asks for."""
-        return self.board.latest.desired.get(variant, len(self.board.existing(variant)))
+        return self.board.asked(variant)
 
     def ready(self, variant: str) -> int:
         """Ready replicas."""
