@@ -12,12 +12,13 @@ import numpy as np
 from planner.clock import Clock
 from planner.optimization.backends.column_generation.blocks import Shape
 from planner.optimization.backends.column_generation.closing import Closed, Closing
-from planner.optimization.backends.column_generation.finish import Choice, choose
+from planner.optimization.backends.column_generation.finish import Choice
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
+from planner.optimization.backends.column_generation.sifting import sifted
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.program import Key
@@ -59,7 +60,8 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
     if relaxed.answer is None:
         return Outcome(Termination.TIMED_OUT)
     left = end - clock.monotonic_s()
-    state = _first_state(run, relaxed, seconds=max(0.05, min(left, _first_share(run) * ask.seconds)))
+    first_end = clock.monotonic_s() + max(0.05, min(left, _first_share(run) * ask.seconds))
+    state = _first_state(run, relaxed, lambda: first_end - clock.monotonic_s())
     fixed = {column.key: column.lower for column in run.shape.fixed}
     values: Mapping[Key, int] = fixed | state.values()
     if _proven(ask, values, bound) and run.ready.keeps(values):
@@ -126,10 +128,19 @@ def _proven(ask: Ask, values: Mapping[Key, int], bound: float) -> bool:
     return value - bound <= ask.gap * abs(value)
 
 
-def _first_state(run: Run, relaxed: Relaxed, *, seconds: float) -> State:
+def _first_state(run: Run, relaxed: Relaxed, seconds_left: Callable[[], float]) -> State:
     """The best choice among all patterns, or the plan at hand; without both, the heaviest pattern of each block."""
     master, hint = run.master, run.ask.hint
-    choice = choose(master, master.patterns, seconds=seconds, gap=run.ask.gap / 2)
+    constant, bound = run.ask.goal.constant, relaxed.bound
+    choice = Choice(inf, (), (), -inf, {})
+    if relaxed.answer is not None:
+        choice = sifted(
+            master,
+            relaxed.answer,
+            gap=run.ask.gap / 2,
+            seconds_left=seconds_left,
+            enough=lambda value: value - bound <= run.ask.gap * abs(value + constant),
+        )
     if hint is not None and _is_better(run, hint, choice):
         return _state_of(run, hint)
     if choice.found:
