@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -12,9 +12,8 @@ from planner.scenario.scalars import FLOAT, INTEGER
 __all__ = ["dump_scenario"]
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes every text that a reader of YAML 1.1 or 1.2 could take for a number."""
-
+_Dumper: Final[Any] = type("_Dumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})
+"""Quotes every text that a reader of YAML 1.1 or 1.2 could take for a number; libyaml writes large fleets at once."""
 
 _NUMBERS: Final = {"tag:yaml.org,2002:float": FLOAT, "tag:yaml.org,2002:int": INTEGER}
 for _tag, _pattern in _NUMBERS.items():

@@ -24,7 +24,7 @@ __all__ = [
     "similar_name",
 ]
 
-BYTES_LIMIT: Final = 10_000_000
+BYTES_LIMIT: Final = 20_000_000
 DEPTH_LIMIT: Final = 10
 FILES_LIMIT: Final = 50
 _INCLUDE: Final = "include"

@@ -20,7 +20,9 @@ from planner.scenario.tree import Complaints, Entry
 
 __all__ = ["DEPTH_LIMIT", "NODE_LIMIT", "read_yaml"]
 
-NODE_LIMIT: Final = 100_000
+NODE_LIMIT: Final = 300_000
+"""Services have about 80 values each: fleets of some thousand are read, in a few seconds at most."""
+
 DEPTH_LIMIT: Final = 50
 _TOKEN_SHOWN: Final = 32
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
