@@ -16,7 +16,7 @@ from planner.optimization.backends.race import works
 from planner.optimization.decoding import solution_at
 from planner.optimization.fairness import minimize_unserved
 from planner.optimization.formulation import Formulation, formulate
-from planner.optimization.formulation.goals import changes_goal, cost_goal, power_goal
+from planner.optimization.formulation.goals import GOAL_INPUTS, changes_goal, cost_goal, power_goal
 from planner.optimization.formulation.index import Index, replicas
 from planner.optimization.levels import AGAIN_S, Descent
 from planner.optimization.program import Goal, Key
@@ -63,7 +63,7 @@ def descend(descent: Descent, index: Index, levels: Sequence[ObjectiveLevel], *,
             minimize_unserved(descent, index)
         else:
             share = 1.0 if last and level is levels[-1] else _NOT_LAST
-            descent.minimize(GOALS[level](index), share=share, tie_break=chosen)
+            descent.minimize(index.once(GOALS[level], GOAL_INPUTS), share=share, tie_break=chosen)
             chosen = True
         if descent.stopped is not None and not descent.values:
             break
@@ -90,7 +90,8 @@ class WholeProgram:
     def __call__(self, problem: Problem, options: SolveOptions, progress: Progress = silent) -> SolveResult:
         """Answer ``problem`` within ``options``."""
         start = self._clock.monotonic_s()
-        formulation = formulate(problem)
+        before = None if options.warm is None else options.warm.formulation
+        formulation = formulate(problem, before=before)
         formulated = self._clock.monotonic_s()
         descent = self._descend(formulation, options, progress, start)
         solution = self._rescue(problem, self._solution(formulation.index, descent), options)

@@ -48,14 +48,20 @@ class Formulation:
     program: IntegerProgram
 
 
-def formulate(problem: Problem, *, families: Iterable[Family] = FAMILIES, roomy: bool = False) -> Formulation:
+def formulate(
+    problem: Problem,
+    *,
+    families: Iterable[Family] = FAMILIES,
+    roomy: bool = False,
+    before: Formulation | None = None,
+) -> Formulation:
     """The whole program of a problem.
 
     ``roomy`` leaves the bounds of the columns wide where a row says the same more precisely, so that leaving out that
-    row really sets its limit free.
+    row really sets its limit free. ``before`` is of nearly the same problem: what did not change is taken over.
     """
     with collection_paused():
-        index = Index(problem)
+        index = before.index.followed_by(problem) if before is not None else Index(problem)
         bounds = upper_bounds(index, roomy=roomy)
         packing = placement(index, bounds)
         pinned = incumbents_rows(index, bounds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from models.problem import CostUnit, Demand
 from planner.optimization.formulation.budgets import power_terms
 from planner.optimization.formulation.counts import change_terms
@@ -9,7 +11,29 @@ from planner.optimization.formulation.index import Index, added, down, replicas,
 from planner.optimization.program import Goal, Key
 from planner.optimization.scaling import GRID, MICRO, exact, micro
 
-__all__ = ["WEIGHT", "changes_goal", "cost_goal", "power_goal", "unserved_load_goal", "unserved_share"]
+__all__ = [
+    "GOAL_INPUTS",
+    "WEIGHT",
+    "changes_goal",
+    "cost_goal",
+    "power_goal",
+    "unserved_load_goal",
+    "unserved_share",
+]
+
+GOAL_INPUTS: Final = frozenset(
+    {
+        "candidates",
+        "cost_unit",
+        "incumbents",
+        "incumbents_rule",
+        "mode",
+        "objective",
+        "pools",
+        "power_basis",
+    }
+)
+"""Fields of the problem that cost, power and changes speak of: no demand is among them."""
 
 WEIGHT = 1000
 """Grid on which the buckets of a service that is routed by length weigh in its unserved share."""

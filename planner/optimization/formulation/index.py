@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar, cast
 
 from models.ids import CandidateId, PoolId, ServiceId, VariantId
 from models.problem import PATHS, Candidate, Demand, Incumbent, PoolState, Problem, ServingPath
@@ -81,6 +81,9 @@ def moved(candidate: Candidate) -> Key:
     return ("move", candidate.id)
 
 
+T = TypeVar("T")
+
+
 class Unusual(NamedTuple):
     """Candidates in the order of the problem.
 
@@ -99,11 +102,48 @@ class Unusual(NamedTuple):
     unrated: list[Candidate]
 
 
+_INPUTS: Final[Mapping[str, frozenset[str]]] = {
+    "by_role": frozenset({"candidates"}),
+    "role_keys": frozenset({"candidates"}),
+    "unusual": frozenset({"candidates"}),
+    "by_pool": frozenset({"candidates", "pools"}),
+    "figures": frozenset({"candidates", "pools", "services"}),
+    "incumbents_of": frozenset({"incumbents", "pools"}),
+    "tracked": frozenset({"candidates", "incumbents", "mode", "pools"}),
+}
+"""Fields of the problem that each group is worked out from; ``services``: the names of the demands, in order."""
+
+
 @dataclass(frozen=True)
 class Index:
-    """Groups of candidates that the families ask for again and again."""
+    """Groups of candidates that the families ask for again and again.
+
+    ``made`` holds what was made once from some fields of the problem, by its maker.
+    """
 
     problem: Problem
+    made: dict[Callable[[Index], object], tuple[frozenset[str], object]] = field(
+        default_factory=dict, compare=False
+    )
+
+    def once(self, make: Callable[[Index], T], inputs: frozenset[str]) -> T:
+        """What ``make`` makes of some fields of the problem and nothing else, made once."""
+        if make not in self.made:
+            self.made[make] = (inputs, make(self))
+        return cast("T", self.made[make][1])
+
+    def followed_by(self, problem: Problem) -> Index:
+        """The index of another problem, with all that was worked out from fields in which the two are equal."""
+        old = self.problem
+        same = {name for name in type(problem).model_fields if getattr(problem, name) == getattr(old, name)}
+        if [demand.service for demand in problem.demands] == [demand.service for demand in old.demands]:
+            same.add("services")
+        index = Index(
+            problem, {make: (needs, it) for make, (needs, it) in self.made.items() if needs <= same}
+        )
+        known = {name: it for name, it in vars(self).items() if name in _INPUTS and _INPUTS[name] <= same}
+        vars(index).update(known)
+        return index
 
     @cached_property
     def by_role(self) -> dict[tuple[ServiceId, Role], tuple[Candidate, ...]]:

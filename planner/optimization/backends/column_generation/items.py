@@ -192,6 +192,11 @@ class _Reading:
         down = ("down", n[1])
         on_order = self.on_order.get(n, 0)
         found.base[n] = low
+        if down not in self.columns and not on_order:
+            if high > low:
+                found.items.append(Item({n: 1}, high - low))
+                return [len(found.items) - 1]
+            return []
         if down in self.columns:
             found.base[down] = max(0, on_order - low)
         turn = min(max(on_order, low), high)
