@@ -61,6 +61,7 @@ def pods(*values: float) -> list[PodFigure]:
         ("a-large-need-survives-idle-pods", [*pods(10), NO_METRIC, NO_METRIC], 1, 3, 10),
         # Three of ten report: 2.0 becomes 0.6 with seven idle ones.
         ("mostly-silent", [*pods(2, 2, 2), *[NO_METRIC] * 7], 1, 10, 10),
+        ("exactly-at-the-target-silent-pods-are-idle", [*pods(1), NO_METRIC], 1, 2, 1),
         ("fewer-than-asked-for", pods(1.5, 1.5), 1, 4, 3),
         ("nobody-reports", [NO_METRIC, PENDING], 1, 2, None),
         ("nobody-there", [], 1, 2, None),

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from models.autoscaling import HpaBehavior, PolicySelect, PolicyType, ScalingPolicy, ScalingRules
@@ -80,6 +81,7 @@ class HpaHistory:
         return HpaHistory(self.recommended, added, removed)
 
 
+@lru_cache(maxsize=256)
 def rules_up(behavior: HpaBehavior | None) -> ScalingRules:
     """Rules for scaling up, with what Kubernetes fills in: no window, 4 pods or 100 % per 15 s."""
     rules = behavior.up if behavior is not None else ScalingRules()
@@ -87,6 +89,7 @@ def rules_up(behavior: HpaBehavior | None) -> ScalingRules:
     return rules.but(stabilization_s=window, policies=rules.policies or _UP_POLICIES)
 
 
+@lru_cache(maxsize=256)
 def rules_down(behavior: HpaBehavior | None) -> ScalingRules:
     """Rules for scaling down, with what Kubernetes fills in: 300 s, 100 % per 15 s."""
     rules = behavior.down if behavior is not None else ScalingRules()

@@ -51,7 +51,8 @@ def per_pod(
 
     The mean over pods that have the metric sets a ratio; pods without it then count as at the target where the ratio
     says down and as idle where it says up, pending ones as idle where it says up. An answer that turns round after
-    that, or comes into the tolerance, changes nothing.
+    that, or comes into the tolerance, changes nothing. (A mean of exactly the target counts as up, so that silent pods
+    are idle then and may be removed: a quirk of the controller, kept.)
 
     Returns:
         The count; None where no running pod has the metric.
