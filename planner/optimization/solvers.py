@@ -44,7 +44,9 @@ def exact_engine(clock: Clock | None = None) -> Engine:
     scarce = partial(Relay, [at_once, Turn(_race, share=0.7), _cp_sat], clock=clock)
     # HiGHS 1.16 was seen to need forty seconds for one on such programs, and SCIP a tenth of one.
     lengths = partial(
-        Relay, [Turn(_scip, share=0.5), Turn(_column_generation, share=0.5), _cp_sat], clock=clock
+        Relay,
+        [Turn(_splitting, share=0.6), Turn(_scip, share=0.5), Turn(_column_generation, share=0.5), _cp_sat],
+        clock=clock,
     )
     return BySize(small, scarce, lengths=lengths, large=partial(_for_fleets, clock))
 
@@ -82,6 +84,12 @@ def _column_generation() -> Engine:
     from planner.optimization.backends.column_generation import ColumnGeneration
 
     return ColumnGeneration()
+
+
+def _splitting() -> Engine:
+    from planner.optimization.backends.splitting import Splitting
+
+    return Splitting()
 
 
 def _highs() -> Engine:

@@ -23,6 +23,12 @@ _LARGE: Final = 600
 _READING: Final = 1e-4
 """Wall time per column of a large program that engines which see it whole take to get going, s."""
 
+_FEW: Final = 64
+"""Candidates up to which many shares are one service's, or few: replicas are chosen first, and shares follow."""
+
+_COUNT: Final = "n"
+"""First name of the keys of replicas."""
+
 _SHARE: Final = "a"
 """First name of the keys of columns that only routing by length has."""
 
@@ -248,8 +254,10 @@ class BySize:
 
 def _kind(ask: Ask) -> str:
     columns = ask.program.columns
+    shares = sum(column.key[0] == _SHARE for column in columns)
     if len(columns) >= _LARGE:
-        return "large"
-    if any(column.key[0] == _SHARE for column in columns):
+        counts = sum(column.key[0] == _COUNT for column in columns)
+        return "lengths" if shares and counts <= _FEW else "large"
+    if shares:
         return "lengths"
     return "scarce" if any(c.key[0] == "z" and c.lower < c.upper for c in columns) else "small"
