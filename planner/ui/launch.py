@@ -24,6 +24,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "client.toolbarMode": "minimal",
     "client.showErrorDetails": "none",
     "theme.headingFontSizes": '["2.75rem", "1.75rem", "1.5rem"]',
+    "theme.metricValueFontSize": "1.75rem",
     # Captions are the color of texts at 60 %, what is chosen is the first color on a breath of it: with Streamlit's own
     # they are too faint to be read by everybody (WCAG 2.2, 1.4.3).
     "theme.light.textColor": "#0b0c10",

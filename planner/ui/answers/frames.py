@@ -48,6 +48,9 @@ def show_rows(
 
     formats, notes = formats or {}, help or {}
     frame = pd.DataFrame(list(rows))
+    for column in frame.select_dtypes("float").columns:
+        if column not in formats and not (frame[column].dropna() % 1).any():
+            frame[column] = frame[column].astype("Int64")  # counts, of which some are missing
     for column in formats:
         frame[column] = frame[column].astype("Float64")
     configured = {column: st.column_config.Column(help=text) for column, text in notes.items()}
