@@ -12,13 +12,23 @@ from planner.simulation.autoscaling.hpa_limits import HpaHistory, HpaReason
 from planner.simulation.autoscaling.hpa_metrics import PodFigure, PodPhase, Tolerances
 from planner.simulation.autoscaling.keda import KedaAutoscaler, KedaMemory, poll
 from planner.simulation.autoscaling.kpa import KpaAutoscaler, KpaMemory, scale
+from planner.simulation.autoscaling.named import (
+    AUTOSCALERS,
+    HPA_METRICS,
+    WVA_BEHAVIOR,
+    bounds_of,
+    named_autoscaler,
+)
 from planner.simulation.autoscaling.wva import WvaAutoscaler, wva_hpa
 from planner.simulation.autoscaling.wva_cycle import WvaMemory
 from planner.simulation.autoscaling.wva_settings import Analyzer, WvaSettings, WvaVariant, wva_variants
 
 __all__ = [
+    "AUTOSCALERS",
     "EXTERNAL_METRICS",
+    "HPA_METRICS",
     "POD_METRICS",
+    "WVA_BEHAVIOR",
     "Analyzer",
     "Board",
     "HpaAutoscaler",
@@ -38,7 +48,9 @@ __all__ = [
     "WvaMemory",
     "WvaSettings",
     "WvaVariant",
+    "bounds_of",
     "epp_saturation",
+    "named_autoscaler",
     "poll",
     "pool_saturation",
     "reconcile",
