@@ -77,6 +77,15 @@ class TestPercentage:
     def test_the_hpa_keeps_its_maximum(self) -> None:
         assert run(wva(spec=hpa(max_replicas=3)), FULL, cycles=4) == [3, 3, 3, 3]
 
+    def test_it_comes_back_from_the_maximum_of_the_hpa(self) -> None:
+        """A decision above what the HPA allows would never arrive, and V1 would wait for it for ever."""
+        autoscaler = wva(spec=hpa(max_replicas=3))
+        full = [a_replica(name=f"v-{index}", **FULL) for index in range(3)]
+        for cycle in range(3):
+            assert autoscaler.decide(seen(15.0 * cycle, full), 15.0 * cycle) == {"v": 3}
+        calm = [replace(one, kv_usage_max_1m=0.1, waiting_max_1m=0) for one in full]
+        assert autoscaler.decide(seen(60.0, calm), 60.0) == {"v": 2}
+
     def test_the_hpa_keeps_its_window(self) -> None:
         patient = HpaBehavior(up=FAST.up, down=ScalingRules(stabilization_s=240))
         counts = run(wva(spec=hpa(behavior=patient)), CALM, cycles=18, start=4)

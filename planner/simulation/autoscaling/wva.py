@@ -43,7 +43,7 @@ class WvaAutoscaler:
 
     Args:
         variants: what WVA knows of each variant: cost, accelerator, bounds.
-        hpas: by variant; their metrics are replaced by WVA's decision.
+        hpas: by variant; their metrics are replaced by WVA's decision, their bounds are WVA's too.
         twin: whose variants these are.
         settings: of the analyzer; None: V1 as shipped.
 
@@ -60,11 +60,12 @@ class WvaAutoscaler:
         settings: WvaSettings | None = None,
     ) -> None:
         self._services = services_of(twin, {one.name: one for one in variants})
-        self._fleet = _by_service(variants, self._services)
         lacking = sorted(set(self._services) ^ set(hpas))
         if lacking or len({spec.sync_s for spec in hpas.values()}) != 1:
             named = f" (look at {', '.join(lacking)})" if lacking else ""
             raise ConfigurationError(f"give every variant one HPA, and all of them the same sync_s{named}")
+        bounded = [one.within(hpas[one.name].min_replicas, hpas[one.name].max_replicas) for one in variants]
+        self._fleet = _by_service(bounded, self._services)
         self._settings = settings or WvaSettings()
         self._hpas = {name: wva_hpa(hpas[name]) for name in sorted(hpas)}
         self._deciding = Timer(self._settings.interval_s)
@@ -89,7 +90,9 @@ class WvaAutoscaler:
         self._board.post(observation)
         if self._deciding.due(now_s):
             cycle = decide_tokens if self._settings.analyzer is Analyzer.TOKENS else decide_percentage
-            decided, self._memory = cycle(self._board, self._fleet, self._settings, memory=self._memory)
+            decided, self._memory = cycle(
+                self._board, self._fleet, settings=self._settings, memory=self._memory
+            )
             self._emitted.append((now_s, decided))
         return self._sync(now_s) if self._syncing.due(now_s) else {}
 

@@ -176,7 +176,7 @@ def views_of(
 
 
 def decide_percentage(
-    board: Board, fleet: Mapping[str, Sequence[WvaVariant]], settings: WvaSettings, *, memory: WvaMemory
+    board: Board, fleet: Mapping[str, Sequence[WvaVariant]], *, settings: WvaSettings, memory: WvaMemory
 ) -> tuple[dict[str, int], WvaMemory]:
     """One cycle of V1: signal and targets by service and role, the enforcer, and GPUs by saturation if they are few."""
     decided: dict[str, int] = {}
@@ -209,7 +209,7 @@ def decide_percentage(
 
 
 def decide_tokens(
-    board: Board, fleet: Mapping[str, Sequence[WvaVariant]], settings: WvaSettings, *, memory: WvaMemory
+    board: Board, fleet: Mapping[str, Sequence[WvaVariant]], *, settings: WvaSettings, memory: WvaMemory
 ) -> tuple[dict[str, int], WvaMemory]:
     """One cycle of V2: capacity in tokens by service, then cost-aware, or fair share where GPUs are few; the enforcer."""
     tokens = memory.tokens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from models.autoscaling import ScalingBounds
@@ -61,6 +61,14 @@ class WvaVariant:
             limits=EngineLimits(spec.max_num_batched_tokens, spec.max_num_seqs),
             min_replicas=spec.min_replicas,
             max_replicas=spec.max_replicas,
+        )
+
+    def within(self, least: int, most: int) -> WvaVariant:
+        """With the narrower of its own bounds and those of its HPA, which is where WVA finds them."""
+        return replace(
+            self,
+            min_replicas=max(self.min_replicas, least),
+            max_replicas=most if self.max_replicas is None else min(self.max_replicas, most),
         )
 
     def state(self, *, asked: int, ready: int, per_replica: float = 0.0) -> VariantState:
