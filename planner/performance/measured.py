@@ -277,8 +277,14 @@ def _nearest_shapes(rows: list[MeasuredPoint], question: RatingQuestion) -> dict
 
 
 def _statistics(rows: list[MeasuredPoint], slo: Slo) -> dict[str, Fact]:
-    measured = sorted({"not stated" if row.at is None else str(row.at) for row in rows})
-    return {"asked": slo.at, "measured": ", ".join(measured)}
+    measured = sorted(
+        {
+            "no statistic" if row.at is None else "the mean" if row.at == "mean" else f"p{row.at}"
+            for row in rows
+        }
+    )
+    asked = "the mean" if slo.at == "mean" else f"p{slo.at}"
+    return {"asked": asked, "measured": ", ".join(measured)}
 
 
 def _best_seen(rows: list[MeasuredPoint], question: RatingQuestion) -> dict[str, Fact]:

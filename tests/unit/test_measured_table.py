@@ -249,7 +249,7 @@ def test_a_percentile_needs_a_row_measured_at_it(
     else:
         assert isinstance(answer, Unrated)
         assert answer.reason is Reason.PERCENTILE_NOT_MEASURED
-        assert answer.facts["asked"] == question.slo.at
+        assert answer.facts["asked"] == ("the mean" if question.slo.at == "mean" else f"p{question.slo.at}")
 
 
 def test_no_promise_needs_no_statistic() -> None:
