@@ -16,9 +16,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 __all__ = [
     "CatalogError",
@@ -29,11 +29,28 @@ __all__ = [
     "PermanentError",
     "SafetyGateError",
     "TemporaryError",
+    "allowed_by",
     "nearest",
 ]
 
 _WEIGHED: Final = 5
 """Words that look alike whose distance is counted."""
+_BOUNDS: Final = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+def allowed_by(error: Mapping[str, Any]) -> str:
+    """What a model would have taken in place of a value that it refused, from one of pydantic's error details."""
+    kind = str(error["type"])
+    if kind in _BOUNDS:
+        key, phrase = _BOUNDS[kind]
+        return f"{phrase} {error['ctx'][key]:g}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message.rpartition("; allowed: ")[2]
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str | None:

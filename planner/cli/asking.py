@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from models.llm import Precision
 from models.variant import Role
 from models.workload import Slo
-from planner.errors import ConfigurationError, Finding, nearest
+from planner.errors import ConfigurationError, Finding, allowed_by, nearest
 
 __all__ = ["AT_HELP", "SLO_HELP", "VARIANT_FORM", "parse_at", "parse_slo", "parse_variant"]
 
@@ -115,9 +115,7 @@ def _slo(parts: list[str], option: str) -> Slo:
         names = {field: name for name, field in reversed(_FIELDS.items())}
         for error in cause.errors(include_url=False):
             field = str(error["loc"][0])
-            allowed = (
-                "p50, p95, p99 or mean" if field == "at" else str(error["msg"]).removeprefix("Value error, ")
-            )
+            allowed = "p50, p95, p99 or mean" if field == "at" else allowed_by(error)
             findings.append(
                 Finding("", None, option, f"{names.get(field, field)}={fields.get(field)}", allowed)
             )

@@ -95,6 +95,14 @@ WRONG: Final = {
     "no shape": (("Qwen3-32B@H100",), "--at 4096,1024"),
     "half a shape": (("Qwen3-32B@H100", "--at", "10"), "INPUT,OUTPUT"),
     "a promise": (("Qwen3-32B@H100", "--at", "10,10,itl=fast"), "itl=fast"),
+    "a negative promise": (
+        ("Qwen3-32B@H100", "--at", "10,10,ttft=-1s"),
+        "found ttft=-1s; allowed: at least 0",
+    ),
+    "no number": (
+        ("Qwen3-32B@H100", "--at", "10,10,itl=nan"),
+        "found itl=nan; allowed: a plain number or one with",
+    ),
     "a percentile": (("Qwen3-32B@H100", "--at", "10,10,at=p100"), "p50, p95, p99 or mean"),
     "a source": (("Qwen3-32B@H100", "--at", "10,10", "--sources", "measurd"), "did you mean 'measured'"),
     "a source twice": (("Qwen3-32B@H100", "--at", "10,10", "--sources", "measured,measured"), "each once"),

@@ -278,6 +278,22 @@ REFUSED: Final[dict[str, tuple[object, str]]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    {
+        "vllm bench": VLLM | {"mean_ttft_ms": 1e300},
+        "aiperf": AIPERF | {"time_to_first_token": {"unit": "ms", "avg": 1e300}},
+        "curve": "shape,concurrency,achieved_rpm,itl_ms,ttft_ms\n10x10,1,2,3,1e300\n",
+        "inferencex": VLLM | {"mean_tpot_ms": 1e300, "mean_itl_ms": 1e300},
+    }.items(),
+)
+def test_a_latency_beyond_all_measure_is_a_problem_of_the_file(
+    name: str, content: object, tmp_path: Path
+) -> None:
+    del name
+    assert "allowed: at most 1e+09" in refusal(written(tmp_path, content))
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_used_is_refused_with_the_reason(name: str, tmp_path: Path) -> None:
     content, reason = REFUSED[name]

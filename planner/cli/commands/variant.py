@@ -10,7 +10,7 @@ from planner.cli.asking import VARIANT_FORM, parse_at, parse_variant
 from planner.cli.edge import ExitCode
 from planner.cli.json_output import as_json
 from planner.cli.terminal import out_console
-from planner.errors import CatalogError, ConfigurationError, Finding, nearest
+from planner.errors import CatalogError, ConfigurationError, Finding, allowed_by, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -132,7 +132,7 @@ def _named(options: _Asked, scenario: Scenario | None) -> tuple[Service | None, 
             return None, Noun.model_validate(parse_variant(options.name)[2])
         except ValidationError as cause:
             findings = [
-                Finding("", None, "NAME", repr(e["input"]), str(e["msg"]))
+                Finding("", None, "NAME", repr(e["input"]), allowed_by(e))
                 for e in cause.errors(include_url=False)
             ]
             raise ConfigurationError.from_findings(findings) from cause

@@ -11,9 +11,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from models.load import LatencySpread, LoadPoint, LoadReport
-from planner.errors import CatalogError, Finding
+from planner.errors import CatalogError, Finding, allowed_by
 
-__all__ = ["Report", "ReportText", "per_token", "refuse", "spread"]
+__all__ = ["Report", "ReportText", "per_token", "refuse", "refused_by", "spread"]
 
 _PERCENTILES: Final = (50, 75, 90, 95, 99)
 
@@ -108,11 +108,7 @@ class Report:
         try:
             return LoadPoint(**fields)
         except ValidationError as cause:
-            for error in cause.errors(include_url=False):
-                where = ".".join(str(part) for part in error["loc"])
-                raw = error.get("input")
-                found = "a point" if isinstance(raw, dict) or not error["loc"] else repr(raw)
-                self.complain(where, found, str(error["msg"]).removeprefix("Value error, "))
+            self.findings += refused_by(cause, self.file, self.place, "a point")
             return None
 
     def report(self, points: Iterable[LoadPoint | None], **more: Any) -> LoadReport:  # noqa: ANN401 - checked by the noun
@@ -124,6 +120,17 @@ class Report:
         if self.findings:
             raise CatalogError.from_findings(self.findings)
         return LoadReport(points=tuple(point for point in points if point is not None), **more)
+
+
+def refused_by(cause: ValidationError, file: str, place: str, noun: str) -> list[Finding]:
+    """What a noun refuses of a report, each value named where it would stand; ``noun`` names the whole."""
+    findings: list[Finding] = []
+    for error in cause.errors(include_url=False):
+        where = ".".join(part for part in (place, *map(str, error["loc"])) if part)
+        raw = error.get("input")
+        found = noun if isinstance(raw, dict) or not error["loc"] else repr(raw)
+        findings.append(Finding(file, None, where, found, allowed_by(error)))
+    return findings
 
 
 def refuse(file: str, place: str, found: str, allowed: str) -> CatalogError:

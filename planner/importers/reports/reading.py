@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from pydantic import ValidationError
 
 from models.load import LoadReport
 from planner.errors import CatalogError, Finding
 from planner.importers.reports.aiperf import is_aiperf, is_aiperf_csv, read_aiperf, read_aiperf_csv
-from planner.importers.reports.document import ReportText
+from planner.importers.reports.document import ReportText, refused_by
 from planner.importers.reports.exposition import is_exposition
 from planner.importers.reports.guidellm import is_guidellm, read_guidellm
 from planner.importers.reports.inference_perf import is_inference_perf, read_inference_perf
@@ -70,6 +71,9 @@ def read_reports(paths: Sequence[Path]) -> LoadReport:
         except CatalogError as cause:
             findings += cause.findings
             continue
+        except ValidationError as cause:
+            findings += refused_by(cause, str(path), "", "a report")
+            continue
         if isinstance(found, LoadReport):
             reports.append(found)
         else:
@@ -79,6 +83,8 @@ def read_reports(paths: Sequence[Path]) -> LoadReport:
             reports.append(read_metrics(pages))
         except CatalogError as cause:
             findings += cause.findings
+        except ValidationError as cause:
+            findings += refused_by(cause, pages[0].file, "", "a report")
     if findings:
         raise CatalogError.from_findings(findings)
     return _joined(reports)

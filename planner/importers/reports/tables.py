@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 from typing import Final
+
+from pydantic import ValidationError
 
 from models.load import Arrivals, LatencySpread, LoadOrigin, LoadPoint, LoadReport
 from models.performance import MeasuredPoint
 from planner.errors import CatalogError, Finding
-from planner.importers.reports.document import ReportText
+from planner.importers.reports.document import ReportText, refused_by
 from planner.performance.profile import read_profile
 
 __all__ = ["is_curve", "is_profile", "read_curve", "read_measured"]
@@ -46,6 +49,9 @@ def read_curve(text: ReportText) -> LoadReport:
     for line, row in enumerate(csv.DictReader(io.StringIO(text.text.lstrip("\ufeff"))), start=2):
         try:
             point = _curve_point(text.file, line, row)
+        except ValidationError as cause:
+            findings += [replace(each, line=line) for each in refused_by(cause, text.file, "", "a row")]
+            continue
         except (ValueError, TypeError, AttributeError) as cause:
             allowed = "shape INxOUT and numbers in every column"
             findings.append(Finding(text.file, line, "", str(cause), allowed))
