@@ -92,7 +92,7 @@ shows = st.lists(
 def test_hpa_stays_in_its_bounds(spec: HpaSpec, shown: list[Any], start: int) -> None:
     history, asked = HpaHistory(), start
     for cycle in range(len(shown)):
-        found = reconcile(spec, history, a_target(asked, shown[cycle:]), now_s=15.0 * cycle)
+        found = reconcile(spec, history, target=a_target(asked, shown[cycle:]), now_s=15.0 * cycle)
         history, asked = found.history, found.replicas
         assert spec.min_replicas <= asked <= spec.max_replicas
 
@@ -111,7 +111,7 @@ def test_nothing_shrinks_that_an_unreadable_metric_may_hold(
         for metric in spec.metrics
     )
     if unreadable:
-        assert reconcile(spec, HpaHistory(), target, now_s=0.0).replicas >= start
+        assert reconcile(spec, HpaHistory(), target=target, now_s=0.0).replicas >= start
 
 
 @untimed

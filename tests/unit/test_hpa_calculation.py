@@ -272,7 +272,7 @@ def target(asked: int, **more: Any) -> HpaTarget:
 def decided(
     told: HpaSpec, seen: HpaTarget, history: HpaHistory | None = None, now_s: float = 0.0
 ) -> HpaDecision:
-    return reconcile(told, history or HpaHistory(), seen, now_s=now_s)
+    return reconcile(told, history or HpaHistory(), target=seen, now_s=now_s)
 
 
 class TestReconcile:

@@ -108,7 +108,7 @@ class HpaAutoscaler:
         self._board.post(observation)
         for variant, spec in self._specs.items():
             target = target_of(self._board, variant, self._services[variant], metrics=spec.metrics)
-            found = reconcile(spec, self._histories[variant], target, now_s=now_s)
+            found = reconcile(spec, self._histories[variant], target=target, now_s=now_s)
             self._histories[variant], self.decisions[variant] = found.history, found
         answers = {variant: found.replicas for variant, found in self.decisions.items()}
         self._board.answer(answers, now_s)

@@ -58,7 +58,7 @@ class HpaDecision:
     history: HpaHistory
 
 
-def reconcile(spec: HpaSpec, history: HpaHistory, target: HpaTarget, *, now_s: float) -> HpaDecision:
+def reconcile(spec: HpaSpec, history: HpaHistory, *, target: HpaTarget, now_s: float) -> HpaDecision:
     """One pass of the controller: bounds, metrics, stabilization, rate.
 
     A target at zero is left alone unless its minimum is zero. Outside its bounds it is brought back without looking at

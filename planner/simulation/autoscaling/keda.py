@@ -168,5 +168,5 @@ def _synced(
         else target.external.get(one.name)
         for one in spec.triggers
     }
-    found = reconcile(hpa_of(spec), memory.history, replace(target, external=shown), now_s=now_s)
+    found = reconcile(hpa_of(spec), memory.history, target=replace(target, external=shown), now_s=now_s)
     return replace(target, asked=found.replicas), replace(memory, history=found.history)

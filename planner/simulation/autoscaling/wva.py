@@ -111,7 +111,7 @@ class WvaAutoscaler:
             found = reconcile(
                 spec,
                 self._histories[variant],
-                replace(target, external={DESIRED: figure}),
+                target=replace(target, external={DESIRED: figure}),
                 now_s=now_s,
             )
             self._histories[variant], self.decisions[variant] = found.history, found
