@@ -20,6 +20,8 @@ from tests.browsing import CHROMIUM, FLAGS, PAGES, Visitor, by_command, free_por
 
 COLORS: Final = 128
 HEIGHT: Final = 1000
+LONGEST: Final = 1500
+"""Pictures show the upper part of pages that are longer, px."""
 
 
 def main() -> None:
@@ -43,7 +45,8 @@ def main() -> None:
             path = folder / f"app-{name.replace('_', '-')}.png"
             prepared(person.visit(name), name).picture(path)
             with Image.open(path) as picture:
-                fewer = picture.convert("RGB").quantize(COLORS)
+                top = picture.convert("RGB").crop((0, 0, picture.width, min(picture.height, LONGEST)))
+                fewer = top.quantize(COLORS)
             fewer.save(path, optimize=True)
         browser.close()
 
@@ -51,12 +54,13 @@ def main() -> None:
 def prepared(person: Visitor, name: str) -> Visitor:
     """The page with something to look at."""
     if name == "what_if" and person.page.get_by_text("There is one draft").is_visible():
-        person.press("Change in a new draft").press("Solve all", exact=False)
-        person.page.wait_for_timeout(3000)
+        person.page.get_by_role("spinbutton", name="Times").fill("0.9")
+        person.page.get_by_role("spinbutton", name="Times").press("Tab")
+        person.press("Change in a new draft").press("not solved", exact=False)
+        person.page.wait_for_timeout(12_000)
     if name == "trade_offs":
         person.press("Weigh")
-        person.page.get_by_role("button", name="Measure").first.wait_for()
-        person.page.wait_for_timeout(15_000)
+        person.page.wait_for_timeout(20_000)
     return person.drawn()
 
 

@@ -64,8 +64,8 @@ def test_from_what_cannot_be_to_a_plan_to_a_comparison_to_a_file(visitor: Visits
     person.press("Apply").sees("OPTIMAL")
     assert draft_of(person).limits.power[0].cap_w > before.limits.power[0].cap_w
     person.visit("what_if")
-    person.page.get_by_label("New name").fill("cheap")
-    person.page.get_by_label("New name").press("Tab")
+    person.page.get_by_role("textbox", name="New name").fill("cheap")
+    person.page.get_by_role("textbox", name="New name").press("Tab")
     person.press("Duplicate")
     person.visit("plan")
     rewrite(person, lambda text: text.replace("cap_w: ", "cap_w: 9"), "Apply text and solve")
