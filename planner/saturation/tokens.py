@@ -11,6 +11,7 @@ and not to its metrics.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -93,15 +94,22 @@ def analyze_tokens(
     Returns:
         The analysis in tokens, and the memory for the next cycle.
     """
-    for variant in variants:
+    for variant in sorted(variants, key=lambda one: one.name):
         memory = _remember_limits(llm, variant, traffic, memory, cycle)
-    sized = []
-    for variant in variants:
-        one, memory = _size(VariantKey(llm, cycle.namespace, variant.name), variant, traffic, memory, cycle)
-        sized.append(one)
+    sized: dict[str, Sized] = {}
+    # What runs comes first: the others may borrow its size in the same cycle, however they are ordered.
+    for variant in sorted(variants, key=lambda one: (not _reports(one), one.name)):
+        key = VariantKey(llm, cycle.namespace, variant.name)
+        sized[variant.name], memory = _size(key, variant, traffic, memory, cycle)
     held = queued_tokens(queue, traffic, roles={variant.role for variant in variants} - {BOTH})
     total = held.pop(BOTH)
-    return analysis_of(SATURATION, sized, cycle.settings.bounds, queued=total, queued_by_role=held), memory
+    return analysis_of(
+        SATURATION,
+        [sized[one.name] for one in variants],
+        cycle.settings.bounds,
+        queued=total,
+        queued_by_role=held,
+    ), memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +128,14 @@ class Cycle:
         return resident if instance.queue >= int(self.settings.tau_queue) and resident > 0 else None
 
 
+def _reports(variant: VariantReading) -> bool:
+    """Whether an instance of it tells its load and the size of its cache."""
+    return any(
+        one.kv_tokens is not None and not (one.kv_usage is None and one.queue is None)
+        for one in variant.instances
+    )
+
+
 def _limit_key(llm: str, variant: VariantReading, traffic: Traffic) -> LimitKey:
     return LimitKey(llm, variant.accelerator, variant.gpus, output_class(traffic.output_tokens))
 
@@ -127,7 +143,7 @@ def _limit_key(llm: str, variant: VariantReading, traffic: Traffic) -> LimitKey:
 def _remember_limits(
     llm: str, variant: VariantReading, traffic: Traffic, memory: TokenMemory, cycle: Cycle
 ) -> TokenMemory:
-    observed = [k2 for one in variant.instances if (k2 := cycle.compute_bound(one)) is not None]
+    observed = sorted(k2 for one in variant.instances if (k2 := cycle.compute_bound(one)) is not None)
     if not observed:
         return memory
     return memory.seen(_limit_key(llm, variant, traffic), observed, now_s=cycle.now_s)
@@ -173,8 +189,8 @@ def _size(
             instances=len(loads),
             unreported=silent,
             pending=variant.pending_instances,
-            demand=sum(load.demand for load in loads),
-            hidden=sum(load.hidden for load in loads) + silent * size,
+            demand=math.fsum(load.demand for load in loads),
+            hidden=math.fsum(load.hidden for load in loads) + silent * size,
             reason=origin,
             informative=origin is not CapacityFrom.NO_DATA,
         ),
