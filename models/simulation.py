@@ -23,6 +23,7 @@ __all__ = [
     "Admission",
     "ElasticSize",
     "ElasticSpec",
+    "NodeSpec",
     "Observation",
     "Outcome",
     "ReplicaObservation",
@@ -133,7 +134,7 @@ class ReplicaSpec(Value):
     service: Name
     timing: Timing
     kv_blocks: PositiveCount = Field(description="blocks of the KV cache of one replica")
-    block_size: PositiveCount = Field(16, le=10**9, description="tokens of a KV block")
+    block_size: PositiveCount = Field(16, le=8192, description="tokens of a KV block")
     max_num_seqs: PositiveCount = Field(256, le=10**6)
     max_num_batched_tokens: PositiveCount = Field(8192, le=2 * 10**9)
     chunked_prefill: bool = True
@@ -244,14 +245,25 @@ class ServiceSpec(Value):
     e2e_slo_s: Seconds | None = None
 
 
+class NodeSpec(Value):
+    """A node: replicas of its GPU type are placed on it while it has room, and fail with it."""
+
+    name: Name
+    gpu_type: str = Field(min_length=1)
+    gpus: PositiveCount
+
+
 class TwinSpec(Value):
-    """A fleet to replay traffic against."""
+    """A fleet to replay traffic against.
+
+    A replica whose type of GPU has nodes needs all its GPUs on one of them; else ``gpus`` bounds how many of the type
+    there are, and types that neither names are there in any number. What finds no room starts when there is some.
+    """
 
     services: tuple[ServiceSpec, ...] = Field(min_length=1)
     replicas: tuple[ReplicaSpec, ...] = Field(min_length=1)
-    gpus: Mapping[str, int] = Field(
-        default_factory=dict, description="GPUs there are, by type; others: any number"
-    )
+    gpus: Mapping[str, int] = Field(default_factory=dict, description="GPUs there are, by type")
+    nodes: tuple[NodeSpec, ...] = ()
     sample_s: Seconds = Field(1.0, gt=0, description="interval of the table over time")
 
     @model_validator(mode="after")
