@@ -40,6 +40,7 @@ from planner.wording.numbers import (
     quantity_up,
     used_of,
 )
+from planner.wording.origins import modeled_sentence
 from planner.wording.promises import distance_phrase, promises_phrase, statistic_phrase
 from planner.wording.reasons import reason_sentence
 from planner.wording.relaxations import latency_promises, relaxation_sentence
@@ -86,6 +87,7 @@ __all__ = [
     "level_name",
     "level_rows",
     "limit_phrase",
+    "modeled_sentence",
     "money",
     "near_sentence",
     "now_and_planned",

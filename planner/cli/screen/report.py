@@ -31,6 +31,7 @@ from planner.wording import (
     hopeless_sentence,
     hopeless_shape_sentence,
     level_rows,
+    modeled_sentence,
     percent,
     promise_sentence,
     quantity,
@@ -157,6 +158,9 @@ def _show_plan(console: Console, view: PlanView, *, every_service: bool) -> None
     hidden = len(view.services) - SHOWN_SERVICES
     if most is not None and hidden > 0:
         console.print(Text(f"... and {hidden} more services; --all shows them", style="dim"))
+    modeled = modeled_sentence(view.problem, view.solution)
+    if modeled is not None:
+        console.print(Text(modeled, style="yellow"))
     added = {pool: count for pool, count in view.assessment.nodes_added.items() if count}
     for pool, count in added.items():
         growth = view.problem.pool[pool].growth
