@@ -82,9 +82,8 @@ def test_a_cell_of_a_pool_is_edited_applied_and_undone(visitor: Visits) -> None:
     before = {pool.id: pool.offering.usd_per_h for pool in draft_of(person).pools if pool.offering}
     grid = person.page.locator('[data-testid="stDataFrameResizable"]:visible').first
     grid.scroll_into_view_if_needed()
-    grid.click(position={"x": 50, "y": 55})
-    for _ in range(2):
-        person.page.keyboard.press("ArrowRight")
+    grid.click(position={"x": 220, "y": 55})
+    person.page.wait_for_timeout(300)
     person.page.keyboard.type("7.25", delay=30)
     person.page.keyboard.press("Enter")
     person.page.wait_for_timeout(500)
