@@ -12,8 +12,8 @@ from planner.optimization.backends.column_generation.blocks import Block
 from planner.optimization.backends.column_generation.branched import fits
 from planner.optimization.backends.column_generation.branched_pricing import BranchedPricer, Branchings
 from planner.optimization.backends.column_generation.preparation import prepared
-from planner.optimization.backends.column_generation.small import SmallProgram
 from planner.optimization.backends.column_generation.ties import Usage, ties_of
+from planner.optimization.backends.small import SmallProgram
 from planner.optimization.formulation import formulate
 from planner.optimization.program import Key
 from tests.random_problems import random_problem

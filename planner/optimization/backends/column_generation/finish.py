@@ -18,8 +18,8 @@ from scipy.sparse import coo_array, csc_array, hstack
 from planner.optimization.backends.column_generation.blocks import Block
 from planner.optimization.backends.column_generation.master import Master, MasterColumn
 from planner.optimization.backends.column_generation.patterns import Pattern
-from planner.optimization.backends.column_generation.small import quiet_highs
 from planner.optimization.backends.column_generation.ties import Usage
+from planner.optimization.backends.small import quiet_highs
 from planner.optimization.program import Key, Row
 
 __all__ = ["Choice", "choose"]

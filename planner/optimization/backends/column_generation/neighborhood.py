@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.optimization.backends.column_generation.blocks import Shape
-from planner.optimization.backends.column_generation.small import SmallProgram
+from planner.optimization.backends.small import SmallProgram
 from planner.optimization.program import Column, Goal, Key, Row
 
 __all__ = ["Neighborhoods", "State"]

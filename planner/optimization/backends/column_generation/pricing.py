@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from planner.optimization.backends.column_generation.blocks import Block
 from planner.optimization.backends.column_generation.patterns import Batch
-from planner.optimization.backends.column_generation.small import SmallProgram
 from planner.optimization.backends.column_generation.ties import Usage
+from planner.optimization.backends.small import SmallProgram
 
 __all__ = ["Priced", "Pricer", "ProgramPricer"]
 

@@ -11,9 +11,9 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.column_generation.small import quiet_highs
 from planner.optimization.backends.floating import power_of_two
 from planner.optimization.backends.interruption import stopping
+from planner.optimization.backends.small import quiet_highs
 from planner.optimization.backends.splitting.parts import Parts
 from planner.optimization.backends.splitting.shares import Cut
 from planner.optimization.program import Key

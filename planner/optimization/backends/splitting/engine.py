@@ -44,7 +44,7 @@ _OF_GAP: Final = 0.25
 _BOLD_EVERY: Final = 3
 """Every so many turns a choice is made to keep the cuts with something to spare: likelier a plan than the best one is."""
 
-_BOLDLY: Final = 0.5
+_BOLDLY: Final = 1.0
 """What it spares, as a share of the gap asked for."""
 
 _MUCH: Final = 0.5

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.column_generation.small import SmallProgram
+from planner.optimization.backends.small import SmallProgram
 from planner.optimization.backends.splitting.parts import Parts
 from planner.optimization.program import Column, IntegerProgram, Key, fold
 from planner.optimization.scaling import GRID

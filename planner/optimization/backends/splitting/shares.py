@@ -18,7 +18,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.column_generation.small import quiet_highs
+from planner.optimization.backends.small import quiet_highs
 from planner.optimization.backends.splitting.parts import Entries, Following
 
 __all__ = ["Cut", "Response", "Shares"]
