@@ -106,6 +106,10 @@ class Twin:
         """Whether all requests have come and each has ended."""
         return self._feed.ended and self._state.totals[total.LIVE] == 0 and self._feed.left(self._state) == 0
 
+    def desired(self, variant: str) -> int:
+        """Replicas that were last asked for."""
+        return self._desired[variant]
+
     def advance(self, until_s: float) -> None:
         """Go on to ``until_s``. It makes no difference how a run is cut into calls."""
         while True:
@@ -113,6 +117,7 @@ class Twin:
             if self._run(next_s):
                 self._now_s = max(self._now_s, next_s)
                 if not self._agenda or self._agenda[0][0] > until_s:
+                    self._tidy()
                     return
                 at_s, _, act = heapq.heappop(self._agenda)
                 act(at_s)
