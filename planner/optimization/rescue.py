@@ -5,18 +5,28 @@ Its plan counts only when the referee finds nothing wrong with it, promises incl
 
 from __future__ import annotations
 
+from typing import Final
+
 from models.problem import Problem
 from models.solution import Level, Proof, Solution, Status
+from models.workload import Routing
 from planner.optimization.heuristics.answer import HeuristicSolver
 from planner.optimization.protocol import SolveOptions
 from planner.referee import assess
 
 __all__ = ["rescued"]
 
+_MOST_SHARES: Final = 4_000
+"""Shares of buckets up to which an exact simplex takes a moment."""
+
 
 def rescued(problem: Problem, solution: Solution, options: SolveOptions) -> Solution:
-    """The solution itself when it has a plan or greedy has none that holds; else greedy's plan, as FEASIBLE."""
-    if solution.has_plan:
+    """The solution itself when it has a plan or greedy has none that holds; else greedy's plan, as FEASIBLE.
+
+    Greedy knows counts alone. The referee's exact simplex routes buckets over them, and would pass the time limit where
+    there are thousands of shares.
+    """
+    if solution.has_plan or _shares(problem) > _MOST_SHARES:
         return solution
     greedy = HeuristicSolver("greedy")(problem, options).solution
     assessment = assess(problem, greedy)
@@ -33,4 +43,14 @@ def rescued(problem: Problem, solution: Solution, options: SolveOptions) -> Solu
     note = f"{solution.proof.solver} {said}; this is the greedy plan, with nothing proven"
     return greedy.but(
         proof=Proof(solver=solution.proof.solver, levels=levels, notes=(*solution.proof.notes, note))
+    )
+
+
+def _shares(problem: Problem) -> int:
+    """Shares that routing by length decides."""
+    return sum(
+        len(candidate.by_bucket)
+        for demand in problem.demands
+        if demand.routing is Routing.BY_LENGTH
+        for candidate in problem.candidates_of[demand.service]
     )

@@ -78,7 +78,7 @@ class Relaxation:
             return Relaxed(answer, np.inf, self.center, impossible=True)
         self.bound = max(self.bound, self.value_at(self.center, priced))
         # Beside the cheapest patterns the most frugal ones: with them there nearly always is a choice that fits.
-        frugal = self.ask_blocks(self.master.clip(-self.master.penalty)) if first else []
+        frugal = self.ask_blocks(self.master.clip(-self.master.penalty)) if first and keep_going() else []
         self.master.add([p for one in (*priced, *frugal) if one.batch for p in one.batch.all()])
         while keep_going():
             answer = self.master.solve()
