@@ -201,6 +201,8 @@ class _Search:
         if response is None:
             return False
         self.center = np.minimum(x + response.more, self.upper)
+        if self.best is None:
+            self._offer(np.ceil(x + response.more - _NOTHING).astype(np.int64), response)
         self._cut(response, x)
         return True
 
