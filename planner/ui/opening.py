@@ -62,4 +62,9 @@ def _open(scenario: Scenario) -> None:
 
 
 def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name) or "scenario"
+    return (
+        "".join(
+            letter if letter.isascii() and (letter.isalnum() or letter in "-_") else "-" for letter in name
+        )
+        or "scenario"
+    )

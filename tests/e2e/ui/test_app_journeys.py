@@ -84,6 +84,8 @@ def test_a_cell_of_a_pool_is_edited_applied_and_undone(visitor: Visits) -> None:
     grid.scroll_into_view_if_needed()
     grid.click(position={"x": 220, "y": 55})
     person.page.wait_for_timeout(300)
+    grid.dblclick(position={"x": 220, "y": 55})
+    person.page.wait_for_timeout(500)
     person.page.keyboard.type("7.25", delay=30)
     person.page.keyboard.press("Enter")
     person.page.wait_for_timeout(500)
@@ -164,7 +166,9 @@ def test_names_from_files_are_words_and_nothing_else(visitor: Visits, tmp_path: 
     person.page.on("dialog", lambda each: (dialogs.append(each.message), each.dismiss()))
     rewrite(
         person,
-        lambda text: re.sub("^name: .*", lambda _: f"name: {json.dumps(name)}", text, flags=re.MULTILINE),
+        lambda text: re.sub(
+            "^name: .*", lambda _: f"name: {json.dumps(name, ensure_ascii=False)}", text, flags=re.MULTILINE
+        ),
     )
     person.settled()
     for page in PAGES:
