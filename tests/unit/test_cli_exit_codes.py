@@ -328,4 +328,5 @@ def test_a_closed_output_is_said_before_anything_is_computed() -> None:
 def test_a_format_that_nobody_knows_is_answered_with_those_there_are() -> None:
     done = run("import", "aiconfigurater")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "allowed: aiconfigurator; did you mean 'aiconfigurator'?" in done.stderr
+    assert "allowed: aiconfigurator, " in done.stderr
+    assert "did you mean 'aiconfigurator'?" in done.stderr

@@ -143,5 +143,5 @@ def test_what_is_included_and_no_scenario_is_not_quoted(tmp_path: Path, content:
 
 
 def test_an_included_file_is_no_larger_than_a_scenario(tmp_path: Path) -> None:
-    path = write(tmp_path, top=f"include: base.yaml\n{BASE}", base=f"# {'x' * 10_000_000}\n")
-    assert findings(path) == [("top.yaml", 1, "include", "'base.yaml': 10.0 MB")]
+    path = write(tmp_path, top=f"include: base.yaml\n{BASE}", base=f"# {'x' * 20_000_000}\n")
+    assert findings(path) == [("top.yaml", 1, "include", "'base.yaml': 20.0 MB")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import streamlit as st
 
@@ -78,6 +78,11 @@ def _wanted(answer: Answer) -> tuple[Comparison, str]:
     return (closer.near_answer, chosen) if chosen == _FEWEST else (answer.report.shown, chosen)
 
 
+_DRAIN: Final[dict[str, Any]] = {"key": "moves-drain", "help": "In which a replica ends its requests."}
+_NODE_START: Final[dict[str, Any]] = {"key": "moves-node", "help": "Until it takes pods."}
+_SURGE_HELP: Final = "Held on the way above the larger of start and plan, all pools together. Empty: what the scenario's limits allow."
+
+
 def _limits() -> WaveLimits:
     """How much may change at once, as the form says."""
     default = WaveLimits()
@@ -90,8 +95,7 @@ def _limits() -> WaveLimits:
                 _MOST,
                 None,
                 key="moves-surge-gpus",
-                help="Held on the way above the larger of start and plan, all pools together. Empty: what the "
-                "scenario's limits allow.",
+                help=_SURGE_HELP,
             ),
             "max_surge_replicas": replicas.number_input(
                 "Extra replicas at most",
@@ -114,21 +118,9 @@ def _limits() -> WaveLimits:
             ),
         }
         drain, nodes, _, button = st.columns(4, vertical_alignment="bottom")
-        given["drain_s"] = drain.number_input(
-            "Drain, s",
-            0.0,
-            1e6,
-            default.drain_s,
-            key="moves-drain",
-            help="In which a replica ends its requests.",
-        )
+        given["drain_s"] = drain.number_input("Drain, s", 0.0, 1e6, default.drain_s, **_DRAIN)
         given["node_start_s"] = nodes.number_input(
-            "Start of a node, s",
-            0.0,
-            1e6,
-            default.node_start_s,
-            key="moves-node",
-            help="Until it takes pods.",
+            "Start of a node, s", 0.0, 1e6, default.node_start_s, **_NODE_START
         )
         button.form_submit_button("Work out waves", icon=":material/route:", width="stretch")
     return WaveLimits.model_validate(given)

@@ -102,6 +102,8 @@ class Shares:
         signs = np.ones(self._rows, dtype=bool)
         np.logical_and.at(signs, f.e.row, f.e.value > 0)
         signs[f.d.row] = False
+        if not self._rows:
+            return np.asarray(f.most, dtype=np.float64)
         kept = (f.home >= 0) & signs[f.home] & (f.least >= 0)
         fits = kept & (f.high[f.home] <= f.most * self._at_home() + 1e-12)
         return np.where(fits, highspy.kHighsInf, f.most)
