@@ -12,9 +12,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 OWN: Final = {"models", "planner"}
-SCRIPTS: Final = re.compile(
-    r"^planner\.ui\.(entry.*|pages\..*)$|^planner\.simulation\.kernel\.(slot|rep|svc|total)$"
-)
+SCRIPTS: Final = re.compile(r"^planner\.ui\.(entry(\.app)?|pages\..*)$")
 
 
 def module_name(path: Path) -> str:
@@ -23,8 +21,7 @@ def module_name(path: Path) -> str:
 
 
 def public_modules() -> list[str]:
-    """Modules whose name has no leading underscore; pages of the browser run as files, and the
-    kernel's tables of column numbers are read whole, so they offer none."""
+    """Modules whose name has no leading underscore; pages of the browser run as files, so they offer none."""
     names = (module_name(path) for package in sorted(OWN) for path in (ROOT / package).rglob("*.py"))
     return sorted(name for name in names if "._" not in name and not SCRIPTS.match(name))
 

@@ -5,6 +5,14 @@ A slot is a row of ``State.slots`` and ``State.slot_times``; it is used again wh
 
 from __future__ import annotations
 
+__all__ = [
+    "ADMISSION", "ARRIVED_AT", "ATTEMPTS", "AT_ROUTER", "AT_WORKER", "BACKING_OFF", "BASE", "CHUNK",
+    "COMPUTED", "DECODER", "DECODING", "FINISH", "FIRST_AT", "GENERATED", "HASHES", "HASH_AT", "HELD",
+    "HELD_BY", "HIT", "INPUT", "NEXT", "OUTPUT", "PLACE", "PREEMPTIONS", "PREFILLING", "PREV",
+    "PRIORITY", "REMOTE", "REPLICA", "REQUEST", "SERVICE", "SHARED", "START_AT", "TARGET", "TIMES",
+    "TRANSFERRING", "UNUSED", "WAITING", "WIDTH",
+]  # fmt: skip
+
 # What it asks for.
 REQUEST, INPUT, OUTPUT, SERVICE, PRIORITY, HASH_AT, HASHES = range(7)
 # Where it is, and its neighbors in the list there.
