@@ -5,7 +5,7 @@ from __future__ import annotations
 import highspy
 import numpy as np
 
-from planner.optimization.backends.greeting import let_highs_greet
+from planner.optimization.backends.highs import quiet_highs, run_for
 from planner.optimization.program import Goal, IntegerProgram
 
 __all__ = ["relaxed_value"]
@@ -18,14 +18,10 @@ def relaxed_value(program: IntegerProgram, goal: Goal, *, seconds: float) -> flo
     """
     if program.impossible or seconds <= 0:
         return None
-    let_highs_greet()
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("time_limit", seconds)
+    highs = quiet_highs()
     scale = max((abs(value) for value in goal.terms.values()), default=1)
     highs.passModel(_model(program, goal, scale))
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    if run_for(highs, seconds) != highspy.HighsModelStatus.kOptimal:
         return None
     return goal.in_units(highs.getInfo().objective_function_value * scale + goal.constant)
 

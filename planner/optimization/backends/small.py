@@ -10,26 +10,12 @@ from typing import Final
 import highspy
 import numpy as np
 
-from planner.optimization.backends.greeting import let_highs_greet
+from planner.optimization.backends.highs import add_row, has_point, quiet_highs, says_none
 from planner.optimization.program import Column, Key, Row
 
-__all__ = ["SmallAnswer", "SmallProgram", "quiet_highs"]
-
-_LARGE: Final = 1e6
-"""Rows with larger coefficients are scaled down: tolerances of HiGHS are absolute."""
+__all__ = ["SmallAnswer", "SmallProgram"]
 
 _WEIGHT: Final = 1e4
-
-_FEASIBLE: Final = 2
-"""kSolutionStatusFeasible of HiGHS."""
-
-
-def quiet_highs() -> highspy.Highs:
-    """A HiGHS that prints nothing."""
-    let_highs_greet()
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    return highs
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +41,7 @@ class SmallProgram:
         every = np.arange(n, dtype=np.int32)
         self._highs.changeColsIntegrality(n, every, np.full(n, highspy.HighsVarType.kInteger))
         for row in rows:
-            largest = max((abs(value) for value in row.terms.values()), default=1)
-            scale = largest / _LARGE if largest > _LARGE else 1.0
-            self._highs.addRow(
-                -highspy.kHighsInf if row.lower is None else row.lower / scale,
-                highspy.kHighsInf if row.upper is None else row.upper / scale,
-                len(row.terms),
-                np.array([position[key] for key in row.terms], dtype=np.int32),
-                np.array([value / scale for value in row.terms.values()]),
-            )
+            add_row(self._highs, row, position)
 
     def minimize(self, weights: Mapping[Key, float], *, gap: float, seconds: float = inf) -> SmallAnswer:
         """The least weighted sum of the columns."""
@@ -74,17 +52,11 @@ class SmallProgram:
         cost /= unit
         self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), cost)
         self._highs.setOptionValue("mip_rel_gap", gap)
-        self._highs.setOptionValue("time_limit", seconds if seconds < inf else highspy.kHighsInf)
-        self._highs.run()
-        status = self._highs.getModelStatus()
-        if status in (
-            highspy.HighsModelStatus.kInfeasible,
-            highspy.HighsModelStatus.kUnboundedOrInfeasible,
-        ):
+        if says_none(self._highs, seconds):
             return SmallAnswer(None, inf, infeasible=True)
         info = self._highs.getInfo()
         bound = float(info.mip_dual_bound)
-        if int(info.primal_solution_status) != _FEASIBLE:
+        if not has_point(self._highs):
             return SmallAnswer(None, bound * unit)
         value = float(info.objective_function_value)
         bound = (min(bound, value) if np.isfinite(bound) else value) * unit

@@ -19,19 +19,16 @@ from planner.optimization.backends.column_generation.blocks import Block
 from planner.optimization.backends.column_generation.master import Master, MasterColumn
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.ties import Usage
-from planner.optimization.backends.small import quiet_highs
+from planner.optimization.backends.floating import power_of_two
+from planner.optimization.backends.highs import LARGEST, has_point, quiet_highs, says_none
 from planner.optimization.program import Key, Row
 
 __all__ = ["Choice", "choose"]
 
 Floats = NDArray[np.float64]
 
-_LARGE: Final = 1e6
 _WEIGHT: Final = 1e4
-"""Tolerances of HiGHS are absolute: rows and costs are brought to sizes that suit them."""
-
-_FEASIBLE: Final = 2
-"""kSolutionStatusFeasible of HiGHS."""
+"""Tolerances of HiGHS are absolute: costs are brought to a size that suits them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +139,7 @@ class _Model:
 
     def _own_row(self, row: Row) -> list[tuple[Key, float]]:
         """A row of a block, scaled: its sides are added, its terms returned."""
-        scale = max(1.0, max((abs(value) for value in row.terms.values()), default=1) / _LARGE)
+        scale = power_of_two(row.terms.values(), LARGEST)
         self._lower.append(-inf if row.lower is None else row.lower / scale)
         self._upper.append(inf if row.upper is None else row.upper / scale)
         return [(key, value / scale) for key, value in row.terms.items()]
@@ -164,14 +161,12 @@ class _Model:
         cost = np.array(self._cost)
         unit = float(np.abs(cost).max(initial=0.0)) / _WEIGHT or 1.0
         highs = self._handed_over(cost / unit)
-        highs.setOptionValue("time_limit", seconds)
         highs.setOptionValue("mip_rel_gap", gap)
-        highs.run()
-        info = highs.getInfo()
-        if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        if says_none(highs, seconds):
             return inf, inf, None
+        info = highs.getInfo()
         bound = float(info.mip_dual_bound) * unit
-        if int(info.primal_solution_status) != _FEASIBLE:
+        if not has_point(highs):
             return inf, bound, None
         value = float(info.objective_function_value) * unit
         return value, min(bound, value), np.array(highs.getSolution().col_value)

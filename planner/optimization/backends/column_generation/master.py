@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.optimization.backends.column_generation.patterns import Pattern
-from planner.optimization.backends.small import quiet_highs
+from planner.optimization.backends.highs import quiet_highs
 
 __all__ = ["Master", "MasterAnswer", "MasterColumn", "TyingRow"]
 

@@ -11,9 +11,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.floating import power_of_two
+from planner.optimization.backends.highs import add_row, has_point, quiet_highs, says_none
 from planner.optimization.backends.interruption import stopping
-from planner.optimization.backends.small import quiet_highs
 from planner.optimization.backends.splitting.parts import Parts
 from planner.optimization.backends.splitting.shares import Cut
 from planner.optimization.program import Key
@@ -23,12 +22,6 @@ __all__ = ["Choice", "Choices"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_LARGEST: Final = 1e6
-_FEASIBLE: Final = 2
-"""kSolutionStatusFeasible of HiGHS."""
-
-_NONE: Final = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
 
 _SLIGHT: Final = 1e-9
 """Coefficients of a cut below this part of its largest are taken at the end of their column's box."""
@@ -70,14 +63,7 @@ class Choices:
         for row in self._parts.own:
             if not row.terms:
                 continue
-            scale = power_of_two(row.terms.values(), _LARGEST)
-            self._highs.addRow(
-                -highspy.kHighsInf if row.lower is None else row.lower / scale,
-                highspy.kHighsInf if row.upper is None else row.upper / scale,
-                len(row.terms),
-                np.array([place[key] for key in row.terms], dtype=np.int32),
-                np.array([value / scale for value in row.terms.values()]),
-            )
+            add_row(self._highs, row, place)
             self._own += 1
 
     def add(self, cuts: Sequence[Cut]) -> None:
@@ -98,25 +84,15 @@ class Choices:
             return Choice(None, -inf)
         self._widen(beyond)
         self._highs.setOptionValue("mip_rel_gap", gap)
-        if self._run(seconds, presolve="choose") in _NONE:
-            # Presolve of HiGHS 1.16 was seen to call a feasible program infeasible: such a word needs a second one.
-            status = self._run(seconds, presolve="off")
-            if status in _NONE:
+        with stopping(self._cancelled, self._highs.cancelSolve):
+            if says_none(self._highs, seconds):
                 return Choice(None, inf, impossible=True)
         info = self._highs.getInfo()
         bound = float(info.mip_dual_bound)
-        if int(info.primal_solution_status) != _FEASIBLE:
+        if not has_point(self._highs):
             return Choice(None, bound if isfinite(bound) else -inf)
         values = np.round(np.array(self._highs.getSolution().col_value)).astype(np.int64)
         return Choice(values, min(bound, float(info.objective_function_value)) if isfinite(bound) else -inf)
-
-    def _run(self, seconds: float, *, presolve: str) -> highspy.HighsModelStatus:
-        self._highs.setOptionValue("presolve", presolve)
-        # HiGHS adds up what its runs take.
-        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + seconds)
-        with stopping(self._cancelled, self._highs.cancelSolve):
-            self._highs.run()
-        return self._highs.getModelStatus()
 
     def _widen(self, beyond: float) -> None:
         n = len(self.cuts)

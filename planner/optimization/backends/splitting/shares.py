@@ -18,7 +18,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.small import quiet_highs
+from planner.optimization.backends.highs import quiet_highs, run_for
 from planner.optimization.backends.splitting.parts import Entries, Following
 
 __all__ = ["Cut", "Response", "Shares"]
@@ -142,10 +142,7 @@ class Shares:
         self._highs.changeRowsBounds(  # type: ignore[attr-defined]
             self._rows, every, self._f.low - room, self._f.high - room
         )
-        # HiGHS adds up what its runs take.
-        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + seconds)
-        self._highs.run()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        if run_for(self._highs, seconds) != highspy.HighsModelStatus.kOptimal:
             return None
         solution = self._highs.getSolution()
         found = np.array(solution.col_value)
