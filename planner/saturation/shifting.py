@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.saturation.published import Reason, Targets, VariantState
-from planner.saturation.published.enforcer import DEFAULT_COST
+from planner.saturation.published.capacity import direction, roles_of
+from planner.saturation.published.enforcer import cost_then_name
 from planner.saturation.signal import SaturationSignal
 
 __all__ = ["Shifting", "shift_one", "shift_roles"]
@@ -50,19 +51,17 @@ def shift_one(variants: Sequence[Shifting], signal: SaturationSignal, *, spill: 
     than one (ties: the name that sorts last). Then each is held in its bounds.
     """
     if any(one.in_transition for one in variants):
-        return Targets(
-            replicas={one.state.name: one.held_at for one in variants},
-            reasons={one.state.name: Reason.HELD for one in variants},
-        )
-    targets = {one.state.name: one.state.current for one in variants}
-    growing = [one for one in variants if not spill or one.state.room_above(one.state.current) > 0]
+        return _held(variants)
+    states = [one.state for one in variants]
+    targets = {state.name: state.current for state in states}
+    growing = [state for state in states if not spill or state.room_above(state.current) > 0]
     if signal.scale_up and growing:
-        targets[min(growing, key=_cost_then_name).state.name] += 1
+        targets[min(growing, key=cost_then_name).name] += 1
     elif signal.scale_in_safe:
-        larger = [one for one in variants if one.state.current > _ONE]
+        larger = [state for state in states if state.current > _ONE]
         if larger:
-            targets[max(larger, key=_cost_then_name).state.name] -= 1
-    return _clamped(variants, targets)
+            targets[max(larger, key=cost_then_name).name] -= 1
+    return _clamped(states, targets)
 
 
 def shift_roles(
@@ -71,31 +70,26 @@ def shift_roles(
     """Targets of a whole service, each role by its own signal; a role without a signal (no metrics) is held."""
     replicas: dict[str, int] = {}
     reasons: dict[str, Reason] = {}
-    for role in sorted({one.state.serves for one in variants}):
+    for role in roles_of(one.state for one in variants):
         group = [one for one in variants if one.state.serves == role]
         signal = signals.get(role)
-        if signal is None:
-            replicas |= {one.state.name: one.held_at for one in group}
-            reasons |= dict.fromkeys((one.state.name for one in group), Reason.HELD)
-        else:
-            found = shift_one(group, signal, spill=spill)
-            replicas |= found.replicas
-            reasons |= found.reasons
+        found = _held(group) if signal is None else shift_one(group, signal, spill=spill)
+        replicas |= found.replicas
+        reasons |= found.reasons
     return Targets(replicas=replicas, reasons=reasons)
 
 
-def _clamped(variants: Sequence[Shifting], targets: Mapping[str, int]) -> Targets:
+def _held(variants: Sequence[Shifting]) -> Targets:
+    replicas = {one.state.name: one.held_at for one in variants}
+    return Targets(replicas=replicas, reasons=dict.fromkeys(replicas, Reason.HELD))
+
+
+def _clamped(states: Sequence[VariantState], targets: Mapping[str, int]) -> Targets:
     replicas, reasons = {}, {}
-    for one in variants:
-        state, wanted = one.state, targets[one.state.name]
+    for state in states:
+        wanted = targets[state.name]
         ceiling = max(state.floor, state.room_above(0))
         replicas[state.name] = max(state.floor, min(wanted, ceiling))
-        moved = replicas[state.name] - state.current
-        reason = Reason.SCALE_UP if moved > 0 else Reason.SCALE_DOWN if moved < 0 else Reason.STEADY
+        reason = direction(state.current, replicas[state.name])
         reasons[state.name] = Reason.MAXIMUM if replicas[state.name] < wanted else reason
     return Targets(replicas=replicas, reasons=reasons)
-
-
-def _cost_then_name(one: Shifting) -> tuple[float, str]:
-    cost = one.state.cost
-    return float(cost if cost > 0 else DEFAULT_COST), one.state.name

@@ -30,6 +30,7 @@ __all__ = [
     "by_efficiency",
     "check_unique",
     "current_targets",
+    "direction",
     "roles_of",
     "sum_of",
     "voters_of",
@@ -171,6 +172,10 @@ class ServiceState:
         """`namespace/name`, the identity of a service: one LLM may be served in two namespaces."""
         return f"{self.namespace}/{self.name}"
 
+    def serving(self, role: str) -> list[VariantState]:
+        """The variants that serve exactly this role."""
+        return [variant for variant in self.variants if variant.serves == role]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
@@ -197,7 +202,7 @@ class Targets:
         return cls(
             replicas=dict(replicas),
             reasons={
-                variant.name: _direction(variant.current, replicas[variant.name])
+                variant.name: direction(variant.current, replicas[variant.name])
                 for variant in service.variants
             },
         )
@@ -209,7 +214,7 @@ class Targets:
         return cls(replicas=current_targets(service), reasons=dict.fromkeys(names, Reason.HELD))
 
 
-def _direction(current: int, target: int) -> Reason:
+def direction(current: int, target: int) -> Reason:
     """Which way a target moves."""
     if target > current:
         return Reason.SCALE_UP

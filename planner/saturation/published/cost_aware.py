@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import replace
 
 from planner.saturation.published.amounts import Number
 from planner.saturation.published.capacity import (
@@ -58,7 +59,7 @@ def scale_up(service: ServiceState) -> Targets:
     targets = current_targets(service)
 
     def pick(role: str) -> Pick | None:
-        for variant in by_efficiency(_serving(service, role), anchor):
+        for variant in by_efficiency(service.serving(role), anchor):
             room = variant.room_above(targets[variant.name])
             if room > 0:
                 return Pick(variant, anchor.size_of(variant), room)
@@ -68,9 +69,8 @@ def scale_up(service: ServiceState) -> Targets:
         targets[variant.name] += count
 
     missing = grow_jointly(voters, required_of(voters), roles=roles, pick=pick, commit=commit)
-    moved = Targets.moved(service, targets)
     left = {role: largest(missing, role) for role in roles if largest(missing, role) > 0}
-    return Targets(replicas=moved.replicas, reasons=moved.reasons, unmet=left)
+    return replace(Targets.moved(service, targets), unmet=left)
 
 
 def scale_down(service: ServiceState) -> Targets:
@@ -89,7 +89,7 @@ def scale_down(service: ServiceState) -> Targets:
     for role in roles_of(service.variants):
         spare = [signal.spare.get(role, 0) for signal in live]
         if live and min(spare) > 0:
-            order = dearest_first(_serving(service, role), voters)
+            order = dearest_first(service.serving(role), voters)
             _release(order, targets, anchor=anchor, live=live, spare=spare)
     return Targets.moved(service, targets)
 
@@ -160,8 +160,3 @@ def _release(
             spare[index] = max(0, spare[index] - count * max(0, signal.size_of(variant)))
 
     shed(order, targets, anchor=anchor, allowed=allowed, removed=removed)
-
-
-def _serving(service: ServiceState, role: str) -> list[VariantState]:
-    """The variants of a service that serve exactly this role."""
-    return [variant for variant in service.variants if variant.serves == role]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.saturation.published.amounts import Number
 from planner.saturation.published.capacity import Reason, ServiceState, Targets, VariantState
 
-__all__ = ["DEFAULT_COST", "is_exempt", "keep_one", "scale_to_zero_when_idle"]
+__all__ = ["DEFAULT_COST", "cost_then_name", "is_exempt", "keep_one", "scale_to_zero_when_idle"]
 
 DEFAULT_COST = 10.0
 """Cost that stands for a missing or non-positive one."""
@@ -42,16 +44,14 @@ def keep_one(service: ServiceState, targets: Targets) -> Targets:
     """
     if is_exempt(service) or not service.variants or sum(targets.replicas.values()) > 0:
         return targets
-    kept = min(service.variants, key=_cost_then_name).name
-    return Targets(
+    kept = min(service.variants, key=cost_then_name).name
+    return replace(
+        targets,
         replicas={**targets.replicas, kept: 1},
         reasons={**targets.reasons, kept: Reason.KEPT_ONE},
-        limited=targets.limited,
-        conflict=targets.conflict,
-        unmet=targets.unmet,
     )
 
 
-def _cost_then_name(variant: VariantState) -> tuple[Number, str]:
-    """Sort key of the variant to keep."""
+def cost_then_name(variant: VariantState) -> tuple[Number, str]:
+    """Sort key of variants, cheapest first."""
     return (variant.cost if variant.cost > 0 else DEFAULT_COST), variant.name

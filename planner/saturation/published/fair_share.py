@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heapify, heappop, heapreplace
 
@@ -175,8 +175,7 @@ def _allocate(work: _Work, target: Number, pool: _Pool) -> bool:
 
 def _pick(work: _Work, role: str, target: Number, budget: Budget) -> Pick | None:
     """The variant with the lowest cost / PRC that has GPUs and room for a replica, ties by name."""
-    serving = [variant for variant in work.service.variants if variant.serves == role]
-    for variant in by_efficiency(serving, work.anchor):
+    for variant in by_efficiency(work.service.serving(role), work.anchor):
         size = work.anchor.size_of(variant)
         fitting = budget.free(work.service.namespace, variant.accelerator) // variant.gpus
         most = min(math.ceil(target / size), fitting, variant.room_above(work.targets[variant.name]))
@@ -204,21 +203,14 @@ def _answer(work: _Work) -> Targets:
     reasons: Mapping[str, Reason] = {
         name: Reason.GPUS_EXHAUSTED if name in limited else reason for name, reason in moved.reasons.items()
     }
-    return Targets(
-        replicas=moved.replicas,
-        reasons=reasons,
-        limited=frozenset(limited),
-        conflict=work.overdrawn,
-        unmet=unmet,
-    )
+    return replace(moved, reasons=reasons, limited=frozenset(limited), conflict=work.overdrawn, unmet=unmet)
 
 
 def _added(work: _Work, role: str) -> Number:
     """Capacity given to a role, by the anchor's sizes."""
     return sum_of(
         (work.targets[variant.name] - variant.current) * work.anchor.size_of(variant)
-        for variant in work.service.variants
-        if variant.serves == role
+        for variant in work.service.serving(role)
     )
 
 

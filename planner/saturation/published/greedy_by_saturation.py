@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.saturation.published.amounts import Number
-from planner.saturation.published.capacity import UNBOUNDED, Reason, VariantState
+from planner.saturation.published.capacity import UNBOUNDED, Reason, VariantState, direction
 from planner.saturation.published.limiters import known_type
 
 __all__ = ["Grant", "Growth", "Limiter", "greedy_by_saturation", "limit_in_sequence"]
@@ -138,8 +138,5 @@ def _grant(growth: Growth, free: int, rank: int) -> Grant:
 
 def _untouched(growth: Growth) -> Grant:
     """A wish that passes as it is and takes nothing from the pools."""
-    current = growth.variant.current
-    reason = Reason.STEADY
-    if growth.target != current:
-        reason = Reason.SCALE_UP if growth.target > current else Reason.SCALE_DOWN
+    reason = direction(growth.variant.current, growth.target)
     return Grant(growth=growth, target=growth.target, gpus=0, limited=False, reason=reason, rank=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.saturation.published.capacity import (
     BOTH,
@@ -95,7 +95,7 @@ def demand_gpus(service: ServiceState, anchor: AnalyzerSignal, role: str) -> int
 
     Source: llm-d autoscaling v0.9, internal/engines/pipeline/rescale.go (role demand in GPUs).
     """
-    efficient = by_efficiency((one for one in _placed(service.variants) if one.serves == role), anchor)
+    efficient = by_efficiency(_placed(service.serving(role)), anchor)
     if not efficient:
         return 0
     return max(0, math.ceil(anchor.demand_of(role) / anchor.size_of(efficient[0]))) * efficient[0].gpus
@@ -191,7 +191,7 @@ def _explained(service: ServiceState, targets: Mapping[str, int], *, conflict: b
     words = {Reason.SCALE_UP: Reason.FILLED, Reason.SCALE_DOWN: Reason.RECLAIMED}
     moved = Targets.moved(service, targets)
     reasons = {name: words.get(reason, reason) for name, reason in moved.reasons.items()}
-    return Targets(replicas=moved.replicas, reasons=reasons, conflict=conflict)
+    return replace(moved, reasons=reasons, conflict=conflict)
 
 
 def _demand_of(member: _Member) -> int:
