@@ -21,7 +21,9 @@ from planner.performance.given import kv_capacity
 from planner.performance.interpolated import between
 from planner.performance.picture import measured_rows, nearest_rows
 from planner.performance.protocol import Knowledge, PerformanceSource
-from planner.performance.queueing import QueueingSource, case_of, columns_of, latencies_at, rate_range
+from planner.performance.queueing import QueueingSource, case_of, columns_of
+from planner.performance.queueing.sizing import latencies_at
+from planner.performance.queueing.times import rate_range
 from planner.performance.residence import e2e_s, resident_tokens
 from planner.performance.roofline.source import Roofline, latencies
 from planner.performance.roofline.work import lacking, setup_of

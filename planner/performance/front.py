@@ -11,6 +11,7 @@ from planner.performance.given import rate_given
 from planner.performance.memory import kv_capacity_tokens, way_to_fit
 from planner.performance.power import expected_draw
 from planner.performance.protocol import ManyAtOnce, PerformanceSource
+from planner.performance.queueing.source import rate_all_stated
 
 __all__ = ["rate", "rate_many"]
 
@@ -35,7 +36,7 @@ def rate_many(
 ) -> list[Rating | Unrated]:
     """As :func:`rate` for each question; sources that answer many at once are asked once."""
     known = [rate_given(question) or _context(question) or _memory(question) for question in questions]
-    _fill(known, questions, _stated)
+    _fill(known, questions, rate_all_stated)
     _fill(known, questions, lambda asked: _first_to_know(asked, sources))
     return [
         _with_draw(question, answer) if isinstance(answer, Rating) and answer.power_w is None else answer
@@ -53,15 +54,6 @@ def _fill(
     open_ = [i for i, answer in enumerate(known) if answer is None]
     for i, answer in zip(open_, ask([questions[i] for i in open_]), strict=True):
         known[i] = answer
-
-
-def _stated(questions: Sequence[RatingQuestion]) -> Sequence[Rating | Unrated | None]:
-    """Answers of the queueing model to those that state its parameters; its compiler is loaded for these alone."""
-    if all(question.variant.queueing is None for question in questions):
-        return [None] * len(questions)
-    from planner.performance.queueing.source import rate_all_stated
-
-    return rate_all_stated(questions)
 
 
 def _with_draw(question: RatingQuestion, rating: Rating) -> Rating:

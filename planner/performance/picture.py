@@ -16,7 +16,9 @@ from planner.performance.front import rate
 from planner.performance.given import kv_capacity
 from planner.performance.memory import kv_capacity_tokens
 from planner.performance.protocol import Knowledge, PerformanceSource
-from planner.performance.queueing import QueueingSource, case_of, columns_of, latencies_at, rate_range
+from planner.performance.queueing import QueueingSource, case_of, columns_of
+from planner.performance.queueing.sizing import latencies_at
+from planner.performance.queueing.times import rate_range
 from planner.performance.residence import resident_tokens
 from planner.performance.roofline.known import known_shares
 from planner.performance.roofline.source import Setting, latencies

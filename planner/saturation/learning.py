@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.queueing import QueueingForm, QueueingParameters
-from planner.performance.queueing import Case, columns_of, latencies_at
+from planner.performance.queueing import Case, columns_of
+from planner.performance.queueing.sizing import latencies_at
 
 __all__ = ["GATE_95", "Learner", "Measured", "first_guess"]
 

@@ -19,7 +19,9 @@ from typing import Final
 
 from models.autoscaling import ScalingBounds
 from models.workload import Slo
-from planner.performance.queueing import Case, columns_of, inferred_slo, size_cases
+from planner.performance.queueing import Case, columns_of
+from planner.performance.queueing.sizing import size_cases
+from planner.performance.queueing.times import inferred_slo
 from planner.saturation.learning import Learner, Measured
 from planner.saturation.readings import InstanceReading, Traffic, VariantReading
 from planner.saturation.step import Analysis, Sized, analysis_of

@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from planner.performance.queueing import Cases, size_cases
+from planner.performance.queueing import Cases
+from planner.performance.queueing.sizing import size_cases
 
 __all__ = ["KINDS", "fleet_of_cases", "main", "seconds"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.performance.queueing import Bound, size_cases
+from planner.performance.queueing import Bound
+from planner.performance.queueing.sizing import size_cases
 from tests.benchmarks.rating_speed import KINDS, fleet_of_cases, seconds
 
 

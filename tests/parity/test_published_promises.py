@@ -10,7 +10,8 @@ import pytest
 
 from models.queueing import QueueingForm, QueueingParameters
 from models.workload import Slo
-from planner.performance.queueing import Case, columns_of, latencies_at
+from planner.performance.queueing import Case, columns_of
+from planner.performance.queueing.sizing import latencies_at
 from planner.saturation import Analysis, InstanceReading, Traffic, VariantReading
 from planner.saturation.learning import Learner, Measured, first_guess
 from planner.saturation.promises import (

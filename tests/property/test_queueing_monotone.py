@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from models.queueing import QueueingForm, QueueingParameters
 from models.variant import Role
-from planner.performance.queueing import Answers, Case, columns_of, latencies_at, rate_range, size_cases
+from planner.performance.queueing import Answers, Case, columns_of
+from planner.performance.queueing.sizing import latencies_at, size_cases
+from planner.performance.queueing.times import rate_range
 
 _SLACK: Final = 1e-6
 

@@ -18,7 +18,8 @@ from models.queueing_profile import QueueingProfile
 from planner.calibration import FitOptions, calibrate
 from planner.errors import ConfigurationError
 from planner.importers.reports import read_reports
-from planner.performance.queueing import Case, columns_of, latencies_at
+from planner.performance.queueing import Case, columns_of
+from planner.performance.queueing.sizing import latencies_at
 
 DATA: Final = os.environ.get("FLEETPLAN_TEST_DATA")
 with_data = pytest.mark.skipif(DATA is None, reason="FLEETPLAN_TEST_DATA is not set")

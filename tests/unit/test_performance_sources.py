@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -13,6 +16,8 @@ from planner.errors import ConfigurationError
 from planner.performance import chosen_sources, rate
 from planner.sizing import size
 from tests.scenarios import CATALOG, a_scenario, a_service, a_variant
+
+ROOT: Final = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -136,3 +141,27 @@ def test_a_scenario_that_names_an_unknown_source_is_refused() -> None:
 def test_choices_that_mean_nothing(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         PerformanceChoice.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("variant", "loads"),
+    [
+        ({"capacity": {"rated_rps": 1.0}}, False),
+        ({"queueing": {"alpha_ms": 10.0, "beta_ms_per_token": 0.01, "gamma_ms_per_token": 1e-5}}, True),
+    ],
+)
+def test_the_compiler_is_loaded_when_the_queueing_model_is_asked(
+    variant: dict[str, Any], loads: bool
+) -> None:
+    code = (
+        "import sys; from models.performance import PerformanceChoice, RatingQuestion;"
+        "from planner.performance import chosen_sources, rate;"
+        "sources = chosen_sources(PerformanceChoice(), {});"
+        "rate(RatingQuestion.model_validate_json(sys.stdin.read()), *sources);"
+        "print('numba' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=a_question(**variant).model_dump_json(),
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.stderr) == (str(loads), "")

@@ -10,19 +10,10 @@ import pytest
 
 from models.queueing import QueueingForm, QueueingParameters, Speculation
 from models.variant import Role
-from planner.performance.queueing import (
-    Answers,
-    Bound,
-    Case,
-    batch_limit,
-    columns_of,
-    inferred_slo,
-    latencies_at,
-    rate_range,
-    size_cases,
-    times_at,
-)
+from planner.performance.queueing import Answers, Bound, Case, batch_limit, columns_of
 from planner.performance.queueing.iterations import chunks
+from planner.performance.queueing.sizing import latencies_at, size_cases
+from planner.performance.queueing.times import inferred_slo, rate_range, times_at
 
 PUBLISHED = QueueingParameters(
     form=QueueingForm.PHASES,

@@ -14,7 +14,9 @@ import pytest
 from numba import njit
 
 from models.queueing import QueueingForm, QueueingParameters
-from planner.performance.queueing import Case, columns_of, latencies_at, rate_range, times_at
+from planner.performance.queueing import Case, columns_of
+from planner.performance.queueing.sizing import latencies_at
+from planner.performance.queueing.times import rate_range, times_at
 
 REQUESTS = 1_500_000
 WARM_UP = 20_000

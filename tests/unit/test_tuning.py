@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from models.queueing import QueueingParameters
 from models.tuning import TunerObservation, TunerSettings, TunerState, TunerVerdict
 from planner.calibration import first_guess, restarted, started, tune
-from planner.performance.queueing import Case, columns_of, latencies_at
+from planner.performance.queueing import Case, columns_of
+from planner.performance.queueing.sizing import latencies_at
 
 DATA: Final = os.environ.get("FLEETPLAN_TEST_DATA")
 START: Final = QueueingParameters(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from models.queueing import QueueingForm, QueueingParameters, Speculation
 from models.variant import Role
 
-__all__ = ["CASE_FIELDS", "MEAN", "Answers", "Case", "Cases", "batch_limit", "columns_of"]
+__all__ = ["CASE_FIELDS", "MEAN", "Answers", "Bound", "Case", "Cases", "batch_limit", "columns_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,6 +29,17 @@ MEAN: Final = 0.0
 _MS: Final = 1e-3
 _NO_LIMIT: Final = math.inf
 _FORMS: Final = {QueueingForm.ITERATIONS: 0.0, QueueingForm.PHASES: 1.0}
+
+
+class Bound(IntEnum):
+    """What keeps a rate from being larger. Negative of it: broken even at the lowest rate."""
+
+    NONE = 0
+    TTFT = 1
+    ITL = 2
+    E2E = 3
+    IN_SERVICE = 4
+    WAITING = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +144,7 @@ class Answers(NamedTuple):
         e2e_s: the same.
         in_service: mean number in service at that rate.
         waiting: mean number that wait at that rate.
-        bound: what stops the rate there, as a value of :class:`~planner.performance.queueing.sizing.Bound`.
+        bound: what stops the rate there, as a value of :class:`Bound`.
     """
 
     rate_rps: Floats

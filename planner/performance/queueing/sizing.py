@@ -11,7 +11,6 @@ TTFT = wait + prefill + ITL, E2E = wait + serv.
 from __future__ import annotations
 
 import math
-from enum import IntEnum
 
 import numpy as np
 from numba import njit
@@ -22,7 +21,7 @@ from planner.performance.queueing.chain import arrivals_meet, occupancy
 from planner.performance.queueing.iterations import fill_service_times, phase_times
 from planner.performance.queueing.tails import E2E, ITL, TTFT, fill_paces, mean_wait, percentile, tail
 
-__all__ = ["Bound", "latencies_at", "size_cases"]
+__all__ = ["latencies_at", "size_cases"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,17 +33,6 @@ _HALVED = 4
 _GUESSES = 6
 _STRETCH = 1.02
 _LEAST_SHARE = 1e-30
-
-
-class Bound(IntEnum):
-    """What keeps a rate from being larger. Negative of it: broken even at the lowest rate."""
-
-    NONE = 0
-    TTFT = 1
-    ITL = 2
-    E2E = 3
-    IN_SERVICE = 4
-    WAITING = 5
 
 
 @njit(cache=True, error_model="numpy")

@@ -15,8 +15,7 @@ from models.variant import Role
 from models.workload import Slo
 from planner.performance.given import kv_capacity, surge_factor
 from planner.performance.protocol import Knowledge
-from planner.performance.queueing.cases import MEAN, Answers, Case, columns_of
-from planner.performance.queueing.sizing import Bound, size_cases
+from planner.performance.queueing.cases import MEAN, Answers, Bound, Case, columns_of
 from planner.performance.residence import resident_tokens
 
 __all__ = ["QueueingSource", "case_of", "from_knowledge", "rate_all_stated", "rate_stated"]
@@ -165,12 +164,19 @@ def _rate_all(
     cases = [
         case_of(question, parameters) for question, (parameters, _) in zip(questions, known, strict=True)
     ]
-    answers = size_cases(columns_of(cases))
+    answers = _sized(cases)
     surge = _surges(questions, cases, answers)
     return [
         _rating(question, cases[i], answers, i=i, origin=(source, surge.get(i, 0.0)))
         for i, (question, (_, source)) in enumerate(zip(questions, known, strict=True))
     ]
+
+
+def _sized(cases: Sequence[Case]) -> Answers:
+    """The vectorised model's answers; its compiler is loaded when there is something to ask."""
+    from planner.performance.queueing.sizing import size_cases
+
+    return size_cases(columns_of(cases))
 
 
 def _surges(questions: Sequence[RatingQuestion], cases: Sequence[Case], answers: Answers) -> dict[int, float]:
@@ -179,7 +185,7 @@ def _surges(questions: Sequence[RatingQuestion], cases: Sequence[Case], answers:
         i for i, bound in enumerate(answers.bound.tolist()) if bound in (Bound.IN_SERVICE, Bound.WAITING)
     ]
     surging = [_surging(cases[i], questions[i]) for i in bounded]
-    return dict(zip(bounded, size_cases(columns_of(surging)).rate_rps.tolist(), strict=True))
+    return dict(zip(bounded, _sized(surging).rate_rps.tolist(), strict=True))
 
 
 def _surging(rated: Case, question: RatingQuestion) -> Case:
