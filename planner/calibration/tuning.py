@@ -38,6 +38,8 @@ _MOST_VARIANCE: Final = 1.0
 _ITL_SHARE: Final = 0.9
 _SEARCH: Final = 60
 _LEAST_RPS: Final = 1e-6
+"""Of a queue's wait: at rates next to 0 requests that wait would wait longer than numbers reach."""
+
 _LONGEST_S: Final = 1e9
 """What nouns allow; only an absurd rate models more."""
 
@@ -141,7 +143,7 @@ def _lines(parameters: QueueingParameters, seen: TunerObservation, theta: Floats
     """Lines of the latencies that were seen, s per unit of each parameter, and the time waited, s."""
     batch = seen.in_service if seen.in_service else _batch_at(parameters, seen, theta)
     inside = min(batch, float(parameters.max_batch))
-    waited = max(0.0, batch - inside) / seen.arrival_rps
+    waited = max(0.0, batch - inside) / max(seen.arrival_rps, _LEAST_RPS)
     design = _design(parameters, seen, inside)
     rows = [(design.ttft[0], waited)] * (seen.ttft_s is not None) + [(design.itl[0], 0.0)] * (
         seen.itl_s is not None

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
@@ -140,6 +140,7 @@ def test_parameters_stay_within_their_bounds() -> None:
         max_size=12,
     )
 )  # fmt: skip
+@example(rows=[(2.2250738585e-313, 1.0, 1.0, 1.0, None, 129.0)])
 def test_whatever_is_observed_the_state_is_finite_and_bounded(rows: list[tuple[float, ...]]) -> None:
     state = started(START)
     for step, (rate, inputs, outputs, ttft, itl, batch) in enumerate(rows):
