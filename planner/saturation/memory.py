@@ -89,14 +89,16 @@ class TokenMemory:
 
     def seen(self, key: LimitKey, tokens: Iterable[int], *, now_s: float) -> TokenMemory:
         """With compute limits that were observed now; the ten newest stay, none older than 24 hours."""
-        known = [(at, k2) for at, k2 in self.limits.get(key, ()) if now_s - at <= _LIMITS_KEPT_S]
-        window = tuple([*known, *((now_s, k2) for k2 in tokens)][-_WINDOW:])
+        window = tuple([*self._recent(key, now_s), *((now_s, k2) for k2 in tokens)][-_WINDOW:])
         return replace(self, limits={**self.limits, key: window})
 
     def usual_limit(self, key: LimitKey, *, now_s: float) -> int | None:
         """Mean of the window; None: nothing was observed in the last 24 hours."""
-        known = [k2 for at, k2 in self.limits.get(key, ()) if now_s - at <= _LIMITS_KEPT_S]
+        known = [k2 for _, k2 in self._recent(key, now_s)]
         return sum(known) // len(known) if known else None
+
+    def _recent(self, key: LimitKey, now_s: float) -> list[tuple[float, int]]:
+        return [(at, k2) for at, k2 in self.limits.get(key, ()) if now_s - at <= _LIMITS_KEPT_S]
 
     def ran(self, key: VariantKey, capacity: Stored) -> TokenMemory:
         """With the capacity of a variant that runs; others are forgotten after seven days."""

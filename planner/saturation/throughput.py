@@ -41,10 +41,15 @@ class TokenRates:
 
 def instance_rate(pace: Pace, kv_tokens: float, traffic: Traffic) -> float:
     """μ = (0.85·KV / (I·(1 - hit) + O/2)) / ITL(0.85), tokens/s; 0 where lengths or pace are unknown."""
-    per_request = traffic.input_tokens * (1.0 - traffic.hit_share) + traffic.output_tokens / 2.0
+    per_request = _tokens_of_one(traffic)
     if per_request <= 0 or not pace.usable:
         return 0.0
     return REFERENCE_KV * kv_tokens / per_request / pace.itl_s(REFERENCE_KV)
+
+
+def _tokens_of_one(traffic: Traffic) -> float:
+    """Mean KV tokens of its own that a request holds while it runs: I·(1 - hit) + O/2."""
+    return traffic.input_tokens * (1.0 - traffic.hit_share) + traffic.output_tokens / 2.0
 
 
 def queue_rate(queued: float, itl_s: float) -> float:
@@ -106,7 +111,7 @@ def _observe(variant: VariantReading, traffic: Traffic, history: PaceHistory, no
 
 def _errors(instances: Sequence[InstanceReading], pace: Pace, traffic: Traffic) -> list[tuple[float, float]]:
     """(KV usage, relative error of the foretold token rate) of each instance that shows both."""
-    per_request = traffic.input_tokens * (1.0 - traffic.hit_share) + traffic.output_tokens / 2.0
+    per_request = _tokens_of_one(traffic)
     found = []
     for one in instances:
         if one.kv_now and one.token_rate and one.kv_tokens and per_request > 0:
