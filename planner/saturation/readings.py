@@ -125,6 +125,11 @@ class SchedulerQueue(NamedTuple):
     requests: float = 0.0
     bytes: float = 0.0
 
+    @classmethod
+    def of_tokens(cls, requests: float, tokens: float) -> SchedulerQueue:
+        """A queue whose requests have so many input tokens together."""
+        return cls(requests, _BYTES_PER_TOKEN * tokens)
+
 
 def queued_tokens(queue: SchedulerQueue, traffic: Traffic, *, roles: Iterable[str] = ()) -> dict[str, float]:
     """Tokens that queued requests will bring: ``both`` for the whole service, and the share of each role.

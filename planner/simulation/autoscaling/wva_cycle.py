@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from models.fleet import RunningReplica
-from models.simulation import ReplicaState
+from models.simulation import ReplicaObservation, ReplicaState
 from planner.saturation import (
     Activity,
     Cycle,
@@ -40,7 +40,6 @@ from planner.simulation.autoscaling.wva_settings import WvaSettings, WvaVariant
 __all__ = ["WvaMemory", "decide_percentage", "decide_tokens"]
 
 _MEANS_OVER_S = 300.0
-_BYTES_PER_TOKEN = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +66,9 @@ class ServiceView:
     variants: tuple[WvaVariant, ...]
     settings: WvaSettings
 
-    def asked(self, variant: str) -> int:
-        """Replicas that the scale target asks for."""
-        return self.board.asked(variant)
-
-    def ready(self, variant: str) -> int:
-        """Ready replicas."""
-        return sum(one.state is not ReplicaState.STARTING for one in self.board.existing(variant))
+    def ready(self, variant: str) -> list[ReplicaObservation]:
+        """Replicas that show metrics: those that do not start any more."""
+        return [one for one in self.board.existing(variant) if one.state is not ReplicaState.STARTING]
 
     @property
     def seen(self) -> bool:
@@ -84,8 +79,8 @@ class ServiceView:
         """The variants as the published rules read them."""
         return tuple(
             one.state(
-                asked=self.asked(one.name),
-                ready=self.ready(one.name),
+                asked=self.board.asked(one.name),
+                ready=len(self.ready(one.name)),
                 per_replica=sizes.get(one.name, 0.0),
             )
             for one in self.variants
@@ -99,8 +94,7 @@ class ServiceView:
                 RunningReplica(kv_usage=min(1.0, one.kv_usage_max_1m), queue=one.waiting_max_1m)
                 for variant in self.variants
                 if variant.role == role
-                for one in self.board.existing(variant.name)
-                if one.state is not ReplicaState.STARTING
+                for one in self.ready(variant.name)
             ]
             found[role] = analyze(shown, self.settings.thresholds) if shown else None
         return found
@@ -119,10 +113,9 @@ class ServiceView:
                         queue=float(one.waiting_max_1m),
                         kv_tokens=one.kv_blocks * one.block_size,
                     )
-                    for one in self.board.existing(variant.name)
-                    if one.state is not ReplicaState.STARTING
+                    for one in self.ready(variant.name)
                 ),
-                pending=max(0, self.asked(variant.name) - self.ready(variant.name)),
+                pending=max(0, self.board.asked(variant.name) - len(self.ready(variant.name))),
                 limits=variant.limits,
             )
             for variant in self.variants
@@ -146,7 +139,7 @@ class ServiceView:
     def queue(self) -> SchedulerQueue:
         """What the router holds."""
         now = self.board.service(self.name)
-        return SchedulerQueue(float(now.router_queue), _BYTES_PER_TOKEN * now.router_queue_tokens)
+        return SchedulerQueue.of_tokens(now.router_queue, now.router_queue_tokens)
 
     def enforced(self, state: ServiceState, targets: Targets) -> Targets:
         """Targets after the enforcer."""
@@ -167,12 +160,15 @@ def views_of(
     board: Board, fleet: Mapping[str, Sequence[WvaVariant]], settings: WvaSettings
 ) -> list[ServiceView]:
     """The services of a fleet, with the variants that WVA sees."""
-    views = []
-    for service, variants in sorted(fleet.items()):
-        view = ServiceView(board=board, name=service, variants=tuple(variants), settings=settings)
-        visible = tuple(one for one in variants if settings.visible_at_zero or view.asked(one.name) > 0)
-        views.append(ServiceView(board=board, name=service, variants=visible, settings=settings))
-    return views
+    return [
+        ServiceView(
+            board=board,
+            name=service,
+            variants=tuple(one for one in variants if settings.visible_at_zero or board.asked(one.name) > 0),
+            settings=settings,
+        )
+        for service, variants in sorted(fleet.items())
+    ]
 
 
 def decide_percentage(

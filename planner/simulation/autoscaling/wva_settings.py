@@ -11,6 +11,7 @@ from models.saturation import SaturationThresholds
 from models.simulation import ReplicaSpec, TwinSpec
 from planner.saturation import EngineLimits
 from planner.saturation.published import VariantState
+from planner.saturation.published.enforcer import DEFAULT_COST
 
 __all__ = ["Analyzer", "WvaSettings", "WvaVariant", "wva_variants"]
 
@@ -40,7 +41,7 @@ class WvaVariant:
 
     name: str
     service: str
-    cost: float = 10.0
+    cost: float = DEFAULT_COST
     accelerator: str = ""
     role: str = "both"
     gpus: int = 1
@@ -54,7 +55,7 @@ class WvaVariant:
         return cls(
             name=spec.variant,
             service=spec.service,
-            cost=spec.price_usd_per_h or 10.0,
+            cost=spec.price_usd_per_h or DEFAULT_COST,
             accelerator=spec.gpu_type,
             role=spec.role.value,
             gpus=spec.gpus,
