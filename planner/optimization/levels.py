@@ -8,7 +8,7 @@ from math import ceil, floor
 
 from models.solution import Level
 from planner.clock import Clock
-from planner.optimization.backends.engine import Ask, Engine, Excluding, Outcome, Report, Termination
+from planner.optimization.backends.engine import Ask, Engine, Excluding, Outcome, Report, Termination, proves
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Goal, IntegerProgram, Key, Row
 from planner.optimization.protocol import Progress, ProgressEvent, SolveOptions
@@ -128,7 +128,7 @@ class Descent:
             return None
         value = goal.activity(self.values)
         bound = _integer_bound(outcome.bound) if outcome.values is not None else None
-        proven = outcome.termination is Termination.OPTIMAL or _within(value, bound, self.options.gap)
+        proven = outcome.termination is Termination.OPTIMAL or proves(value, bound, self.options.gap)
         if record:
             self.levels.append(Proved(goal, bound, proven))
         self._hold(goal, value, None if exactly else bound)
@@ -268,7 +268,3 @@ def _level(proved: Proved, values: Mapping[Key, int]) -> Level:
 def _integer_bound(bound: float | None) -> float | None:
     """Goals are integers, so a bound is one too; a millionth is left to the engine's tolerance."""
     return None if bound is None else float(ceil(bound - max(1e-6, 1e-9 * abs(bound))))
-
-
-def _within(value: int, bound: float | None, gap: float) -> bool:
-    return bound is not None and value - bound <= gap * abs(value)

@@ -41,14 +41,13 @@ def exact_engine(clock: Clock | None = None) -> Engine:
 
     at_once = Turn(_highs, most_s=0.3)
     small = partial(Relay, [at_once, Turn(_race, share=0.7), _cp_sat], clock=clock)
-    scarce = partial(Relay, [at_once, Turn(_race, share=0.7), _cp_sat], clock=clock)
     # HiGHS 1.16 was seen to need forty seconds for one on such programs, and SCIP a tenth of one.
     lengths = partial(
         Relay,
         [Turn(_splitting, share=0.6), Turn(_scip, share=0.5), Turn(_column_generation, share=0.5), _cp_sat],
         clock=clock,
     )
-    return BySize(small, scarce, lengths=lengths, large=partial(_for_fleets, clock))
+    return BySize(small=small, lengths=lengths, large=partial(_for_fleets, clock))
 
 
 def _race() -> Engine:

@@ -139,7 +139,7 @@ def answered(takes_s: float) -> SolveResult:
     ("columns", "kind"),
     [
         ([("n", "x")], "small"),
-        ([("n", "x"), ("z", "chat")], "scarce"),
+        ([("n", "x"), ("z", "chat")], "small"),
         ([("n", "x"), ("z", "chat"), ("a", "x", "short")], "lengths"),
         ([("n", str(number)) for number in range(600)], "large"),
     ],
@@ -154,7 +154,7 @@ def test_each_kind_of_program_has_its_relay(columns: list[tuple[str, ...]], kind
 
         return make
 
-    by_size = BySize(maker("small"), maker("scarce"), lengths=maker("lengths"), large=maker("large"))
+    by_size = BySize(small=maker("small"), lengths=maker("lengths"), large=maker("large"))
     by_size.minimize(an_ask(a_program(dict.fromkeys(columns, 9)), Goal("cost", {columns[0]: 1})))
     assert asked == [kind]
     assert [spell.engine for spell in by_size.spells] == [kind]

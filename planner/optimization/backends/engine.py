@@ -11,7 +11,7 @@ from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Goal, IntegerProgram, Key
 from planner.optimization.protocol import Cancelled, never
 
-__all__ = ["Ask", "Engine", "Excluding", "Outcome", "Report", "Termination", "better_of", "unheard"]
+__all__ = ["Ask", "Engine", "Excluding", "Outcome", "Report", "Termination", "better_of", "proves", "unheard"]
 
 
 class Termination(StrEnum):
@@ -109,12 +109,11 @@ def better_of(ask: Ask, old: Outcome, new: Outcome) -> Outcome:
     if not plans:
         return new if new.termination is Termination.FAILED else replace(old, bound=bound)
     best = min(plans, key=lambda outcome: ask.goal.activity(outcome.values or {}))
-    proven = new.termination is Termination.OPTIMAL or _proves(ask, best, bound)
+    value = ask.goal.activity(best.values or {})
+    proven = new.termination is Termination.OPTIMAL or proves(value, bound, ask.gap)
     return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, best.values, bound)
 
 
-def _proves(ask: Ask, outcome: Outcome, bound: float | None) -> bool:
-    if outcome.values is None or bound is None:
-        return False
-    value = ask.goal.activity(outcome.values)
-    return value - bound <= ask.gap * abs(value)
+def proves(value: float, bound: float | None, gap: float) -> bool:
+    """Whether a bound is as near to a value of a goal as is asked for, relative to the value."""
+    return bound is not None and value - bound <= gap * abs(value)

@@ -11,7 +11,15 @@ from typing import Final
 
 from models.report import EngineWork
 from planner.clock import Clock, SystemClock
-from planner.optimization.backends.engine import Ask, Engine, Excluding, Outcome, Termination, better_of
+from planner.optimization.backends.engine import (
+    Ask,
+    Engine,
+    Excluding,
+    Outcome,
+    Termination,
+    better_of,
+    proves,
+)
 from planner.optimization.backends.presolve import reduced
 
 __all__ = ["BySize", "Race", "Relay", "Spell", "Turn", "works"]
@@ -178,7 +186,7 @@ class _Course:
     def _meet(self, value: float | None, bound: float | None) -> None:
         self._value = min(self._value, inf if value is None else value)
         self._bound = max(self._bound, -inf if bound is None else bound)
-        if self._value - self._bound <= self.ask.gap * abs(self._value) < inf:
+        if self._value < inf and proves(self._value, self._bound, self.ask.gap):
             self._over.set()
 
 
@@ -218,28 +226,20 @@ def _spell(ask: Ask, engine: str, seconds: float, outcomes: tuple[Outcome, Outco
 
 
 class BySize:
-    """An engine for each kind of program: large, routed by length, with demand that may stay unserved, or none of these."""
+    """An engine for each kind of program: large, routed by length, or neither."""
 
     name = "auto"
 
     def __init__(
-        self,
-        small: Callable[[], Relay],
-        scarce: Callable[[], Relay],
-        *,
-        lengths: Callable[[], Relay],
-        large: Callable[[], Relay],
+        self, *, small: Callable[[], Relay], lengths: Callable[[], Relay], large: Callable[[], Relay]
     ) -> None:
-        self._makers = {"small": small, "scarce": scarce, "lengths": lengths, "large": large}
+        self._makers = {"small": small, "lengths": lengths, "large": large}
         self._made: dict[str, Relay] = {}
         self.spells: list[Spell] = []
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization by the engine of its kind."""
-        kind = _kind(ask)
-        if kind not in self._made:
-            self._made[kind] = self._makers[kind]()
-        engine = self._made[kind]
+        engine = self._of(_kind(ask))
         known = len(engine.spells)
         outcome = engine.minimize(ask)
         self.spells += engine.spells[known:]
@@ -247,9 +247,12 @@ class BySize:
 
     def excludes(self, ask: Ask) -> bool:
         """Whether it is proven by a relaxation that there is no plan, whatever the size."""
-        if "large" not in self._made:
-            self._made["large"] = self._makers["large"]()
-        return self._made["large"].excludes(ask)
+        return self._of("large").excludes(ask)
+
+    def _of(self, kind: str) -> Relay:
+        if kind not in self._made:
+            self._made[kind] = self._makers[kind]()
+        return self._made[kind]
 
 
 def _kind(ask: Ask) -> str:
@@ -258,6 +261,4 @@ def _kind(ask: Ask) -> str:
     if len(columns) >= _LARGE:
         counts = sum(column.key[0] == _COUNT for column in columns)
         return "lengths" if shares and counts <= _FEW else "large"
-    if shares:
-        return "lengths"
-    return "scarce" if any(c.key[0] == "z" and c.lower < c.upper for c in columns) else "small"
+    return "lengths" if shares else "small"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.clock import Clock, SystemClock
-from planner.optimization.backends.engine import Ask, Outcome, Termination
+from planner.optimization.backends.engine import Ask, Outcome, Termination, proves
 from planner.optimization.backends.floating import graded
 from planner.optimization.backends.splitting.choices import Choices
 from planner.optimization.backends.splitting.grid import on_grid
@@ -296,8 +296,7 @@ class _Search:
         bound = self._bound()
         if self.best is None or bound is None:
             return False
-        value = self._value()
-        return value - bound <= self.ask.gap * abs(value) or (not self.ask.goal.terms)
+        return proves(self._value(), bound, self.ask.gap) or not self.ask.goal.terms
 
     def _outcome(self) -> Outcome:
         if self.best is None:
