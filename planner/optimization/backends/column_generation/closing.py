@@ -25,7 +25,7 @@ from planner.optimization.backends.column_generation.enumeration import (
     coverings_within,
 )
 from planner.optimization.backends.column_generation.finish import choose
-from planner.optimization.backends.column_generation.items import CoveringBlock, Item
+from planner.optimization.backends.column_generation.items import CoveringBlock
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared
@@ -124,7 +124,7 @@ class Closing:
         self._master = master
         upper_only = not np.isfinite(ready.ties.lower).any()
         forms = (
-            _form(number, block, usage, len(master.rows))
+            _form(number, block, usage)
             for number, block in enumerate(ready.listable)
             if block is not None and upper_only
         )
@@ -146,8 +146,8 @@ class Closing:
         value: float,
         *,
         gap: float,
+        constant: float,
         seconds_left: Callable[[], float],
-        kept: Callable[[Mapping[Key, int]], bool],
     ) -> Closed:
         """List and choose until the gap is closed, or time or room is up.
 
@@ -155,27 +155,31 @@ class Closing:
             relaxed: prices of the tying rows, and the bound that they prove.
             value: of the plan at hand, without the constant; inf where there is none.
             gap: relative gap that is enough.
+            constant: of the goal; the gap is one of the whole.
             seconds_left: wall time that is left.
-            kept: whether values of all columns are a plan.
         """
         best: Mapping[Key, int] | None = None
         bound, room, whole = relaxed.bound, _FEWEST, max(2, self._master.blocks // 20)
         turn = _Turn(self._forms, relaxed.prices)
         while self.useful and seconds_left() > 0 and room <= _MOST:
-            enough = min(_within(value, gap), self._dearest)
-            wanted = min(enough - relaxed.bound, _FIRST * abs(relaxed.bound))
+            wanted = min(self._enough(value, gap, constant) - relaxed.bound, _FIRST * abs(relaxed.bound))
             listing = turn.list_within(wanted, (room, whole), seconds_left)
             room, whole = 4 * room, 2 * whole
             if listing is None:
                 continue
             found = self._choose(listing, seconds_left(), gap)
             bound = max(bound, min(found.bound, relaxed.bound + listing.theta))
-            if found.values is not None and found.value < value and kept(found.values):
+            if found.values is not None and found.value < value and self._ready.keeps(found.values):
                 value, best = found.value, found.values
-            if bound >= min(_within(value, gap), self._dearest):
+            if bound >= self._enough(value, gap, constant):
                 break
         impossible = best is None and value == inf and bound > self._dearest
         return Closed(best, bound, impossible=impossible)
+
+    def _enough(self, value: float, gap: float, constant: float) -> float:
+        """The bound that settles it: one that proves the value, or that nothing is so dear."""
+        within = value - gap * abs(value + constant) if value < inf else inf
+        return min(within, self._dearest)
 
     def _choose(self, listing: _Listing, seconds: float, gap: float) -> _Found:
         blocks = self._ready.shape.blocks
@@ -268,37 +272,20 @@ class _Turn:
         return _Listing(theta, frozenset(blocks), patterns) if blocks else None
 
 
-def _within(value: float, gap: float) -> float:
-    """The bound that proves a value to a gap."""
-    return value - gap * abs(value) if value < inf else inf
-
-
-def _form(number: int, block: CoveringBlock, usage: Usage, rows: int) -> _Form:
-    def of(item: Item) -> tuple[float, Floats]:
-        return _totals(item.step, usage, rows)
-
-    items = [of(item) for item in block.items]
-    base_cost, base_use = _totals(block.base, usage, rows)
-    filler_cost, filler_use = of(block.filler) if block.filler is not None else (0.0, np.zeros(rows))
+def _form(number: int, block: CoveringBlock, usage: Usage) -> _Form:
+    items = [usage.of(item.step) for item in block.items]
+    base_cost, base_use = usage.of(block.base)
+    filler_cost, filler_use = usage.of(block.filler.step if block.filler is not None else {})
     return _Form(
         number,
         block,
         np.array([cost for cost, _ in items]),
-        np.array([use for _, use in items]).reshape(len(items), rows),
+        np.array([use for _, use in items]).reshape(len(items), usage.rows),
         base_cost,
         base_use,
         filler_cost,
         filler_use,
     )
-
-
-def _totals(step: Mapping[Key, int], usage: Usage, rows: int) -> tuple[float, Floats]:
-    cost, use = 0.0, np.zeros(rows)
-    for key, amount in step.items():
-        cost += usage.cost.get(key, 0.0) * amount
-        for row, coefficient in usage.use.get(key, ()):
-            use[row] += coefficient * amount
-    return cost, use
 
 
 def _coverable(form: _Form, prices: Floats) -> Coverable:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 from math import inf
 from typing import Final
-
-import numpy as np
 
 from planner.clock import Clock
 from planner.optimization.backends.column_generation.blocks import Shape
 from planner.optimization.backends.column_generation.closing import Closed, Closing
-from planner.optimization.backends.column_generation.finish import Choice
-from planner.optimization.backends.column_generation.master import Master
+from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
 from planner.optimization.backends.column_generation.sifting import sifted
 from planner.optimization.backends.column_generation.ties import Usage
-from planner.optimization.backends.engine import Ask, Outcome, Termination
+from planner.optimization.backends.engine import Ask, Outcome, Termination, proves
 from planner.optimization.program import Key
 
 __all__ = ["Run", "conclude"]
@@ -40,79 +38,114 @@ _GLANCE: Final = 0.1
 """Share of the time in which few blocks are repaired where any plan will do: seen whole they are better searched."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
-    """One minimization."""
+    """One minimization.
+
+    Attributes:
+        ask: what was asked.
+        ready: its program, prepared.
+        usage: its goal.
+        relaxation: pricers and the master.
+        at_hand: value of the plan that the ask begins with; None where that is none of this program.
+    """
 
     ask: Ask
     ready: Prepared
-    shape: Shape
     usage: Usage
-    scales: tuple[float, ...]
-    master: Master
     relaxation: Relaxation
+    at_hand: int | None
+
+    @property
+    def master(self) -> Master:
+        """Patterns so far."""
+        return self.relaxation.master
+
+    @property
+    def shape(self) -> Shape:
+        """Blocks and what ties them."""
+        return self.ready.shape
+
+    def proves(self, value: float | None, bound: float) -> bool:
+        """Whether a value is as near to a bound, which is without the constant of the goal, as was asked for."""
+        return value is not None and proves(value, bound + self.ask.goal.constant, self.ask.gap)
 
 
 def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
     """Choose among patterns, search around the choice, and check in exact integers; until ``end`` on the clock."""
-    ask = run.ask
-    bound = relaxed.bound + ask.goal.constant
     if relaxed.answer is None:
         return Outcome(Termination.TIMED_OUT)
-    left = end - clock.monotonic_s()
-    first_end = clock.monotonic_s() + max(0.05, min(left, _first_share(run) * ask.seconds))
-    state = _first_state(run, relaxed, lambda: first_end - clock.monotonic_s())
-    fixed = {column.key: column.lower for column in run.shape.fixed}
-    values: Mapping[Key, int] = fixed | state.values()
-    if _proven(ask, values, bound) and run.ready.keeps(values):
-        return Outcome(Termination.OPTIMAL, values, bound)
-    closed = _close(run, relaxed, values, lambda: end - clock.monotonic_s())
-    if closed.impossible:
-        return Outcome(Termination.INFEASIBLE)
-    bound = max(bound, closed.bound + ask.goal.constant)
-    if closed.values is not None:
-        values, state = closed.values, _state_of(run, closed.values)
-    ask.report(ask.goal.activity(values) if run.ready.keeps(values) else None, bound)
-    if _proven(ask, values, bound) and run.ready.keeps(values):
-        return Outcome(Termination.OPTIMAL, values, bound)
-    search = Neighborhoods(run.shape, ask.goal, run.scales, state)
+    now = clock.monotonic_s()
+    first_end = now + max(0.05, min(end - now, _first_share(run) * run.ask.seconds))
+    plan = _Plan(run, _first_state(run, relaxed, relaxed.answer, lambda: first_end - clock.monotonic_s()))
+    bound = relaxed.bound
+    if not run.proves(plan.value, bound):
+        closed = _close(run, relaxed, plan.value, lambda: end - clock.monotonic_s())
+        if closed.impossible:
+            return Outcome(Termination.INFEASIBLE)
+        bound = max(bound, closed.bound)
+        if closed.values is not None:
+            plan = _Plan(run, _state_of(run, closed.values))
+        run.ask.report(plan.value, bound + run.ask.goal.constant)
+    if not run.proves(plan.value, bound):
+        plan = _Plan(run, _searched(run, relaxed.answer, plan.state, bound, (end, clock)))
+    return plan.outcome(bound)
+
+
+class _Plan:
+    """A state, the values of all columns, and their goal: None where they break a row."""
+
+    def __init__(self, run: Run, state: State) -> None:
+        self._run = run
+        self.state = state
+        self._values = {column.key: column.lower for column in run.shape.fixed} | state.values()
+        self.value = run.ask.goal.activity(self._values) if run.ready.keeps(self._values) else None
+
+    def outcome(self, bound: float) -> Outcome:
+        """What is answered, with a bound that is without the constant of the goal."""
+        run, whole = self._run, bound + self._run.ask.goal.constant
+        if self.value is None:
+            return Outcome(Termination.TIMED_OUT, bound=whole)
+        run.ask.report(self.value, whole)
+        proven = run.proves(self.value, bound)
+        return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, self._values, whole)
+
+
+def _searched(
+    run: Run, answer: MasterAnswer, state: State, bound: float, until: tuple[float, Clock]
+) -> State:
+    """The state after a search around it."""
+    end, clock = until
+    ask = run.ask
     if not ask.goal.terms and len(run.shape.blocks) <= _FEW:
         end = min(end, clock.monotonic_s() + _GLANCE * ask.seconds)
-
-    def good_enough() -> bool:
-        value = search.value()
-        return search.broken() == 0 and value - bound <= ask.gap * abs(value)
-
+    search = Neighborhoods(run.shape, ask.goal, run.ready.ties.scales.tolist(), state)
     search.run(
-        _undecided(run, relaxed),
+        _undecided(run.master, answer),
         size=_NEIGHBORHOOD,
         gap=ask.gap / 4,
         seed=ask.seed,
         seconds_left=lambda: end - clock.monotonic_s(),
-        good_enough=good_enough,
+        good_enough=lambda: search.broken() == 0 and run.proves(search.value(), bound),
     )
-    values = fixed | search.state.values()
-    if not run.ready.keeps(values):
-        return Outcome(Termination.TIMED_OUT, bound=bound)
-    ask.report(ask.goal.activity(values), bound)
-    proven = _proven(ask, values, bound)
-    return Outcome(Termination.OPTIMAL if proven else Termination.FEASIBLE, values, bound)
+    return search.state
 
 
 def _first_share(run: Run) -> float:
     return _CHOICE_OF_MANY if len(run.shape.blocks) > _MANY else _CHOICE_SHARE
 
 
-def _close(
-    run: Run, relaxed: Relaxed, values: Mapping[Key, int], seconds_left: Callable[[], float]
-) -> Closed:
+def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable[[], float]) -> Closed:
     """Choose among all patterns that a better plan could be made of, where blocks allow to list them."""
     ask = run.ask
     if not ask.goal.terms or seconds_left() < _LISTING_S * len(run.shape.blocks):
         return Closed(None, -inf)
-    value = ask.goal.activity(values) - ask.goal.constant if run.ready.keeps(values) else inf
     return Closing(run.ready, run.usage, run.master).close(
-        relaxed, value, gap=ask.gap, seconds_left=seconds_left, kept=run.ready.keeps
+        relaxed,
+        inf if value is None else value - ask.goal.constant,
+        gap=ask.gap,
+        constant=ask.goal.constant,
+        seconds_left=seconds_left,
     )
 
 
@@ -123,31 +156,25 @@ def _state_of(run: Run, values: Mapping[Key, int]) -> State:
     )
 
 
-def _proven(ask: Ask, values: Mapping[Key, int], bound: float) -> bool:
-    value = ask.goal.activity(values)
-    return value - bound <= ask.gap * abs(value)
-
-
-def _first_state(run: Run, relaxed: Relaxed, seconds_left: Callable[[], float]) -> State:
+def _first_state(
+    run: Run, relaxed: Relaxed, answer: MasterAnswer, seconds_left: Callable[[], float]
+) -> State:
     """The best choice among all patterns, or the plan at hand; without both, the heaviest pattern of each block."""
-    master, hint = run.master, run.ask.hint
-    constant, bound = run.ask.goal.constant, relaxed.bound
-    choice = Choice(inf, (), (), -inf, {})
-    if relaxed.answer is not None:
-        choice = sifted(
-            master,
-            relaxed.answer,
-            gap=run.ask.gap / 2,
-            seconds_left=seconds_left,
-            enough=lambda value: value - bound <= run.ask.gap * abs(value + constant),
-        )
-    if hint is not None and _is_better(run, hint, choice):
-        return _state_of(run, hint)
+    master, ask = run.master, run.ask
+    choice = sifted(
+        master,
+        answer,
+        gap=ask.gap / 2,
+        seconds_left=seconds_left,
+        enough=lambda value: run.proves(value + ask.goal.constant, relaxed.bound),
+    )
+    if run.at_hand is not None and ask.hint is not None and run.at_hand < choice.value + ask.goal.constant:
+        return _state_of(run, ask.hint)
     if choice.found:
         blocks: dict[int, Mapping[Key, int]] = {p.block: p.decode() for p in choice.patterns}
         columns = choice.columns
     else:
-        blocks = _heaviest(run, relaxed)
+        blocks = _heaviest(master, answer)
         columns = tuple(column.lower for column in run.shape.master)
     return State(
         [blocks[number] for number in range(len(run.shape.blocks))],
@@ -155,33 +182,21 @@ def _first_state(run: Run, relaxed: Relaxed, seconds_left: Callable[[], float]) 
     )
 
 
-def _is_better(run: Run, hint: Mapping[Key, int], choice: Choice) -> bool:
-    """Whether a hint is a whole plan that keeps every row and beats the choice, if there is one."""
-    program, goal = run.ask.program, run.ask.goal
-    if any(column.key not in hint for column in program.columns):
-        return False
-    if choice.found and goal.activity(hint) >= choice.value + goal.constant:
-        return False
-    inside = all(column.lower <= hint[column.key] <= column.upper for column in program.columns)
-    return inside and run.ready.keeps(hint)
-
-
-def _heaviest(run: Run, relaxed: Relaxed) -> dict[int, Mapping[Key, int]]:
+def _heaviest(master: Master, answer: MasterAnswer) -> dict[int, Mapping[Key, int]]:
+    """The pattern of each block of which the linear program takes most; those made since weigh nothing."""
     best: dict[int, tuple[float, Pattern]] = {}
-    weights = relaxed.answer.weights if relaxed.answer is not None else np.array([])
-    for number, pattern in enumerate(run.master.patterns):
-        weight = float(weights[number]) if number < len(weights) else 0.0
+    weights = chain(answer.weights.tolist(), repeat(0.0))
+    for pattern, weight in zip(master.patterns, weights, strict=False):
         if pattern.block not in best or weight > best[pattern.block][0]:
             best[pattern.block] = (weight, pattern)
     return {block: pattern.decode() for block, (_, pattern) in best.items()}
 
 
-def _undecided(run: Run, relaxed: Relaxed) -> list[int]:
+def _undecided(master: Master, answer: MasterAnswer) -> list[int]:
     """Blocks of which the linear program takes more than one pattern."""
-    weights = relaxed.answer.weights if relaxed.answer is not None else np.array([])
     split = {
         pattern.block
-        for pattern, weight in zip(run.master.patterns, weights, strict=False)
+        for pattern, weight in zip(master.patterns, answer.weights, strict=False)
         if 1e-6 < weight < 1 - 1e-6  # noqa: PLR2004 - neither none nor all of it
     }
     return sorted(split)

@@ -77,17 +77,16 @@ class ColumnGeneration:
         if ready.shape.impossible:
             return Outcome(Termination.INFEASIBLE)
         run = _assemble(ask, ready, known)
-
         clock = EndingClock(self._clock, ask.cancelled)
 
         def keep_going() -> bool:
             return clock.monotonic_s() < end
 
-        at_hand = _at_hand(ask, ready)
-        relaxed = _relax(run, ready, keep_going, at_hand)
+        at_hand = run.at_hand if ask.goal.terms else None
+        relaxed = _relax(run, keep_going, at_hand)
         if relaxed is None:
             return Outcome(Termination.INFEASIBLE)
-        if _is_proven(ask, at_hand, relaxed.bound):
+        if run.proves(at_hand, relaxed.bound):
             outcome = Outcome(Termination.OPTIMAL, ask.hint, relaxed.bound + ask.goal.constant)
         else:
             outcome = conclude(run, relaxed, end, clock)
@@ -153,9 +152,7 @@ def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
     if same is not None:
         relaxation.center = relaxation.master.clip(start_prices(ready, same))
     relaxation.master.add(proposals(ready, usage, known.of(ask.goal.name), ask.hint))
-    return Run(
-        ask, ready, ready.shape, usage, tuple(ready.ties.scales.tolist()), relaxation.master, relaxation
-    )
+    return Run(ask, ready, usage, relaxation, _at_hand(ask, ready))
 
 
 def _penalties(ready: Prepared, usage: Usage) -> Floats:
@@ -173,25 +170,20 @@ def _penalties(ready: Prepared, usage: Usage) -> Floats:
 def _at_hand(ask: Ask, ready: Prepared) -> int | None:
     """Value of the plan that is given, where it is one of this program."""
     hint, columns = ask.hint, ask.program.columns
-    if hint is None or not ask.goal.terms or any(column.key not in hint for column in columns):
+    if hint is None or any(column.key not in hint for column in columns):
         return None
     inside = all(column.lower <= hint[column.key] <= column.upper for column in columns)
     return ask.goal.activity(hint) if inside and ready.keeps(hint) else None
 
 
-def _is_proven(ask: Ask, value: int | None, bound: float) -> bool:
-    """Whether a value is as near to a bound (without the constant) as was asked for."""
-    return value is not None and value - (bound + ask.goal.constant) <= ask.gap * abs(value)
-
-
-def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool], at_hand: int | None) -> Relaxed | None:
+def _relax(run: Run, keep_going: Callable[[], bool], at_hand: int | None) -> Relaxed | None:
     """The relaxation, up to where it proves the value at hand; None where it is proven that no values keep all rows."""
     constant, gap = run.ask.goal.constant, max(_RELAXATION_GAP, _OF_GAP * run.ask.gap)
     proven = False
 
     def report(value: float, bound: float) -> None:
         nonlocal proven
-        proven = _is_proven(run.ask, at_hand, bound)
+        proven = run.proves(at_hand, bound)
         run.ask.report(None, bound + constant if bound > -inf else None, columns=len(run.master.patterns))
 
     relaxed = run.relaxation.run(gap=gap, keep_going=lambda: not proven and keep_going(), report=report)
@@ -200,7 +192,7 @@ def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool], at_hand: i
     if relaxed.answer is None or relaxed.answer.broken <= _KEPT:
         return relaxed
     # With a plan at hand the patterns that keep all rows are known, and whether there are any is no question.
-    keeping = _keeping(run, ready, keep_going) if at_hand is None else []
+    keeping = _keeping(run, keep_going) if at_hand is None else []
     if keeping is None:
         return None
     # Rows can be kept, so it was the penalty that was too low: with the patterns that keep them, ask again.
@@ -209,10 +201,10 @@ def _relax(run: Run, ready: Prepared, keep_going: Callable[[], bool], at_hand: i
     return run.relaxation.run(gap=gap, keep_going=keep_going, report=report)
 
 
-def _keeping(run: Run, ready: Prepared, keep_going: Callable[[], bool]) -> list[Pattern] | None:
+def _keeping(run: Run, keep_going: Callable[[], bool]) -> list[Pattern] | None:
     """Patterns with which the tying rows can be kept; None: the least sum of excesses has a positive bound."""
     free = [Pattern(p.block, 0.0, p.use, p.decode) for p in run.master.patterns]
-    _, master = _excess(ready, None, free, keep_going)
+    _, master = _excess(run.ready, None, free, keep_going)
     if master is None:
         return None
     new = master.patterns[len(free) :]
