@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from models.autoscaling import HpaMetric, HpaSpec, MetricSource
@@ -12,7 +12,7 @@ from planner.simulation.autoscaling.board import Board, check_metrics
 from planner.simulation.autoscaling.hpa import HpaDecision, HpaTarget, reconcile
 from planner.simulation.autoscaling.hpa_limits import HpaHistory
 
-__all__ = ["HpaAutoscaler", "StaticAutoscaler", "services_of", "target_of"]
+__all__ = ["HpaAutoscaler", "StaticAutoscaler", "reconcile_all", "services_of", "target_of"]
 
 _NEVER_S: Final = 3600.0
 
@@ -56,6 +56,25 @@ def target_of(board: Board, variant: str, service: str, *, metrics: tuple[HpaMet
     )
 
 
+def reconcile_all(
+    specs: Mapping[str, HpaSpec],
+    decisions: Mapping[str, HpaDecision],
+    *,
+    see: Callable[[str], HpaTarget],
+    now_s: float,
+) -> dict[str, HpaDecision]:
+    """One reconciliation of each HPA, which remembers what its decision before did; ``see`` shows its target."""
+    return {
+        variant: reconcile(
+            spec,
+            decisions[variant].history if variant in decisions else HpaHistory(),
+            target=see(variant),
+            now_s=now_s,
+        )
+        for variant, spec in specs.items()
+    }
+
+
 class StaticAutoscaler:
     """The same counts all the time."""
 
@@ -94,7 +113,6 @@ class HpaAutoscaler:
         if len({spec.sync_s for spec in specs.values()}) != 1:
             raise ConfigurationError("give at least one HPA, and all of them the same sync_s")
         self._specs = dict(sorted(specs.items()))
-        self._histories = {variant: HpaHistory() for variant in self._specs}
         self._board = Board()
         self.decisions: dict[str, HpaDecision] = {}
 
@@ -106,10 +124,11 @@ class HpaAutoscaler:
     def decide(self, observation: Observation, now_s: float) -> Mapping[str, int]:
         """One reconciliation of each HPA."""
         self._board.post(observation)
-        for variant, spec in self._specs.items():
-            target = target_of(self._board, variant, self._services[variant], metrics=spec.metrics)
-            found = reconcile(spec, self._histories[variant], target=target, now_s=now_s)
-            self._histories[variant], self.decisions[variant] = found.history, found
+        self.decisions = reconcile_all(self._specs, self.decisions, see=self._target, now_s=now_s)
         answers = {variant: found.replicas for variant, found in self.decisions.items()}
         self._board.answer(answers, now_s)
         return answers
+
+    def _target(self, variant: str) -> HpaTarget:
+        metrics = self._specs[variant].metrics
+        return target_of(self._board, variant, self._services[variant], metrics=metrics)

@@ -129,6 +129,7 @@ class KedaAutoscaler:
         ((polling_s, sync_s),) = periods
         self._polling, self._syncing = Timer(polling_s), Timer(sync_s)
         self._specs = dict(sorted(specs.items()))
+        self._hpas = {variant: hpa_of(spec) for variant, spec in specs.items()}
         self._memories: dict[str, KedaMemory] = {}
         self._board = Board()
 
@@ -148,19 +149,20 @@ class KedaAutoscaler:
             if polling:
                 asked, memory = poll(spec, memory, asked=target.asked, figures=target.external, now_s=now_s)
                 target = replace(target, asked=asked)
+            answers[variant] = target.asked
             if syncing:
-                target, memory = _synced(spec, memory, target, now_s)
-            self._memories[variant], answers[variant] = memory, target.asked
+                shown = replace(target, external=_shown(spec, memory, target))
+                found = reconcile(self._hpas[variant], memory.history, target=shown, now_s=now_s)
+                answers[variant], memory = found.replicas, replace(memory, history=found.history)
+            self._memories[variant] = memory
         self._board.answer(answers, now_s)
         return answers
 
 
-def _synced(
-    spec: KedaSpec, memory: KedaMemory, target: HpaTarget, now_s: float
-) -> tuple[HpaTarget, KedaMemory]:
-    """The target after its HPA; triggers that failed too often show what asks for the fallback's replicas."""
+def _shown(spec: KedaSpec, memory: KedaMemory, target: HpaTarget) -> dict[str, float | None]:
+    """Figures as the HPA gets them: triggers that failed too often show what asks for the fallback's replicas."""
     fallen = fall_back(spec, memory, asked=target.asked)
-    shown = {
+    return {
         one.name: fallen * one.target
         if fallen is not None
         and target.external.get(one.name) is None
@@ -168,5 +170,3 @@ def _synced(
         else target.external.get(one.name)
         for one in spec.triggers
     }
-    found = reconcile(hpa_of(spec), memory.history, target=replace(target, external=shown), now_s=now_s)
-    return replace(target, asked=found.replicas), replace(memory, history=found.history)

@@ -18,9 +18,8 @@ from models.autoscaling import HpaMetric, HpaSpec, MetricSource
 from models.simulation import Observation, TwinSpec
 from planner.errors import ConfigurationError
 from planner.simulation.autoscaling.board import Board
-from planner.simulation.autoscaling.cluster import services_of, target_of
-from planner.simulation.autoscaling.hpa import HpaDecision, reconcile
-from planner.simulation.autoscaling.hpa_limits import HpaHistory
+from planner.simulation.autoscaling.cluster import reconcile_all, services_of, target_of
+from planner.simulation.autoscaling.hpa import HpaDecision, HpaTarget
 from planner.simulation.autoscaling.timers import Timer, common_period_s
 from planner.simulation.autoscaling.wva_cycle import WvaMemory, decide_percentage, decide_tokens
 from planner.simulation.autoscaling.wva_settings import Analyzer, WvaSettings, WvaVariant
@@ -71,7 +70,6 @@ class WvaAutoscaler:
         self._deciding = Timer(self._settings.interval_s)
         self._syncing = Timer(next(iter(hpas.values())).sync_s)
         self._board, self._memory = Board(), WvaMemory()
-        self._histories = {name: HpaHistory() for name in self._hpas}
         self._emitted: deque[tuple[float, Mapping[str, int]]] = deque()
         self.decisions: dict[str, HpaDecision] = {}
 
@@ -105,16 +103,12 @@ class WvaAutoscaler:
 
     def _sync(self, now_s: float) -> dict[str, int]:
         readable = self._readable(now_s)
-        for variant, spec in self._hpas.items():
+
+        def see(variant: str) -> HpaTarget:
             target = target_of(self._board, variant, self._services[variant], metrics=())
-            figure = float(readable[variant]) if variant in readable else None
-            found = reconcile(
-                spec,
-                self._histories[variant],
-                target=replace(target, external={DESIRED: figure}),
-                now_s=now_s,
-            )
-            self._histories[variant], self.decisions[variant] = found.history, found
+            return replace(target, external={DESIRED: readable.get(variant)})
+
+        self.decisions = reconcile_all(self._hpas, self.decisions, see=see, now_s=now_s)
         answers = {variant: found.replicas for variant, found in self.decisions.items()}
         self._board.answer(answers, now_s)
         return answers
