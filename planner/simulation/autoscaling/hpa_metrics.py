@@ -66,12 +66,12 @@ def per_pod(
     ratio = _mean(seen) / goal
     idle = pending if ratio > 1.0 else 0
     if not idle and not missing:
-        return current if tolerances.contain(ratio) else _up(ratio * len(seen))
+        return current if tolerances.contain(ratio) else math.ceil(ratio * len(seen))
     filled = [*seen, *[goal if ratio < 1.0 else 0] * missing, *[0] * idle]
     again = _mean(filled) / goal
     if tolerances.contain(again) or (ratio < 1.0 < again) or (again < 1.0 < ratio):
         return current
-    count = _up(again * len(filled))
+    count = math.ceil(again * len(filled))
     turned = (again < 1.0 and count > current) or (again > 1.0 and count < current)
     return current if turned else count
 
@@ -88,7 +88,7 @@ def average_value(total: float, target: float, *, existing: int, tolerances: Tol
     figure, goal = _milli(total), _milli(target)
     if existing and tolerances.contain(figure / (goal * existing)):
         return existing
-    return _up(figure / goal)
+    return math.ceil(figure / goal)
 
 
 def value(total: float, target: float, *, current: int, ready: int, tolerances: Tolerances) -> int:
@@ -99,8 +99,8 @@ def value(total: float, target: float, *, current: int, ready: int, tolerances: 
     """
     ratio = _milli(total) / _milli(target)
     if current == 0:
-        return _up(ratio)
-    return current if tolerances.contain(ratio) else _up(ratio * ready)
+        return math.ceil(ratio)
+    return current if tolerances.contain(ratio) else math.ceil(ratio * ready)
 
 
 def _milli(amount: float) -> int:
@@ -112,7 +112,3 @@ def _mean(thousandths: Iterable[int]) -> int:
     """The controller's own mean: whole thousandths."""
     listed = list(thousandths)
     return sum(listed) // len(listed)
-
-
-def _up(count: float) -> int:
-    return math.ceil(count)

@@ -56,17 +56,15 @@ def bounds_of(spec: ReplicaSpec) -> tuple[int, int]:
     return least, max(least, most)
 
 
-def _hpas(
-    twin: TwinSpec, behavior: HpaBehavior, metrics: tuple[HpaMetric, ...] = HPA_METRICS
-) -> dict[str, HpaSpec]:
+def _bounded(twin: TwinSpec) -> list[tuple[ReplicaSpec, int, int]]:
+    """Each variant with its least and most replicas."""
+    return [(spec, *bounds_of(spec)) for spec in twin.replicas]
+
+
+def _hpas(twin: TwinSpec, behavior: HpaBehavior) -> dict[str, HpaSpec]:
     return {
-        spec.variant: HpaSpec(
-            min_replicas=bounds_of(spec)[0],
-            max_replicas=bounds_of(spec)[1],
-            metrics=metrics,
-            behavior=behavior,
-        )
-        for spec in twin.replicas
+        spec.variant: HpaSpec(min_replicas=least, max_replicas=most, metrics=HPA_METRICS, behavior=behavior)
+        for spec, least, most in _bounded(twin)
     }
 
 
@@ -80,27 +78,25 @@ def _hpa(twin: TwinSpec) -> Autoscaler:
 
 def _keda(twin: TwinSpec) -> Autoscaler:
     trigger = HpaMetric(name="waiting", source=MetricSource.EXTERNAL, target=_WAITING_PER_POD)
-    specs = {}
-    for spec in twin.replicas:
-        least, most = bounds_of(spec)
-        specs[spec.variant] = KedaSpec(min_replicas=least, max_replicas=most, triggers=(trigger,))
+    specs = {
+        spec.variant: KedaSpec(min_replicas=least, max_replicas=most, triggers=(trigger,))
+        for spec, least, most in _bounded(twin)
+    }
     return KedaAutoscaler(specs, twin)
 
 
 def _epp_keda(twin: TwinSpec) -> Autoscaler:
-    specs = {}
-    for spec in twin.replicas:
-        least, most = bounds_of(spec)
-        specs[spec.variant] = epp_saturation(most, min_replicas=least)
+    specs = {spec.variant: epp_saturation(most, min_replicas=least) for spec, least, most in _bounded(twin)}
     return KedaAutoscaler(specs, twin)
 
 
 def _kpa(twin: TwinSpec) -> Autoscaler:
-    specs = {}
-    for spec in twin.replicas:
-        least, most = bounds_of(spec)
-        target = min(_KPA_TARGET, float(spec.max_num_seqs))
-        specs[spec.variant] = KpaSpec(target=target, min_replicas=least, max_replicas=most)
+    specs = {
+        spec.variant: KpaSpec(
+            target=min(_KPA_TARGET, float(spec.max_num_seqs)), min_replicas=least, max_replicas=most
+        )
+        for spec, least, most in _bounded(twin)
+    }
     return KpaAutoscaler(specs, twin)
 
 
