@@ -79,6 +79,10 @@ class Registry(Generic[Factory]):
         ]
         return tuple(sorted([*ours, *theirs], key=lambda plugin: (plugin.name, plugin.source, plugin.target)))
 
+    def __contains__(self, name: str) -> bool:
+        """Whether :meth:`get` knows a name; what is installed is looked through only for one that is not ours."""
+        return name in self._built_in or name in self.names()
+
     def names(self) -> tuple[str, ...]:
         """Every name that :meth:`get` knows, sorted."""
         return tuple(sorted({plugin.name for plugin in self.plugins()}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from models.performance import MeasuredPoint, PerformanceChoice
@@ -37,31 +37,10 @@ def chosen_sources(
         ConfigurationError: a source or a profile table has no such name, or a source needs what is not
             installed; every finding at once.
     """
-    known, tables = SOURCES.names(), sorted(profiles)
-    findings = [
-        Finding(
-            "",
-            None,
-            f"performance.sources[{i}]",
-            f"unknown source {name!r}",
-            ", ".join(known),
-            nearest(name, known),
-        )
-        for i, name in enumerate(choice.sources)
-        if name not in known
-    ]
-    findings += [
-        Finding(
-            "",
-            None,
-            f"performance.profiles[{i}]",
-            f"unknown profile {name!r}",
-            ", ".join(tables),
-            nearest(name, tables),
-        )
-        for i, name in enumerate(choice.profiles)
-        if name not in profiles
-    ]
+    findings = []
+    if any(name not in SOURCES for name in choice.sources):
+        findings += _unknown("source", choice.sources, SOURCES.names())
+    findings += _unknown("profile", choice.profiles, sorted(profiles))
     if findings:
         raise ConfigurationError.from_findings(findings)
     allowed = {
@@ -69,3 +48,18 @@ def chosen_sources(
     }
     knowledge = Knowledge(choice, allowed, queueing)
     return tuple(SOURCES.get(name)(knowledge) for name in choice.sources)
+
+
+def _unknown(noun: str, names: Sequence[str], known: Sequence[str]) -> list[Finding]:
+    return [
+        Finding(
+            "",
+            None,
+            f"performance.{noun}s[{i}]",
+            f"unknown {noun} {name!r}",
+            ", ".join(known),
+            nearest(name, known),
+        )
+        for i, name in enumerate(names)
+        if name not in known
+    ]

@@ -33,6 +33,7 @@ def test_a_built_in_name_is_loaded_without_a_look_at_plug_ins() -> None:
     import posixpath
 
     assert a_registry(never).get("join") is posixpath.join
+    assert "join" in a_registry(never)
 
 
 def test_a_plug_in_is_found_by_its_entry_point() -> None:
@@ -41,6 +42,7 @@ def test_a_plug_in_is_found_by_its_entry_point() -> None:
     registry = a_registry(of(a_plugin("windows", "ntpath:join")))
     assert registry.get("windows") is ntpath.join
     assert registry.names() == ("join", "split", "windows")
+    assert [name in registry for name in ("join", "windows", "doors")] == [True, True, False]
 
 
 def test_a_plug_in_may_name_an_attribute_of_an_attribute() -> None:
