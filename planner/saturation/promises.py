@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -23,7 +23,7 @@ from planner.performance.queueing import Case, columns_of
 from planner.performance.queueing.sizing import size_cases
 from planner.performance.queueing.times import inferred_slo
 from planner.saturation.learning import Learner, Measured
-from planner.saturation.readings import InstanceReading, Traffic, VariantReading
+from planner.saturation.readings import EngineLimits, InstanceReading, Traffic, VariantReading
 from planner.saturation.step import Analysis, Sized, analysis_of
 
 __all__ = [
@@ -153,7 +153,7 @@ def _shown(instances: Sequence[InstanceReading], traffic: Traffic) -> Measured |
 
 
 def _batch(variant: VariantReading) -> int:
-    return variant.limits.sequences if variant.limits is not None else 256
+    return (variant.limits or EngineLimits()).sequences
 
 
 def _learn(
@@ -215,15 +215,5 @@ def _size(
         rate = float(size_cases(columns_of([case])).rate_rps[0])
         origin = RateFrom.LEARNED if rate > 0 else RateFrom.OUT_OF_REACH
     silent = variant.unreported + sum(one.request_rps is None for one in variant.instances)
-    return Sized(
-        name=variant.name,
-        role=variant.role,
-        per_replica=rate,
-        instances=variant.ready - silent,
-        unreported=silent,
-        pending=variant.pending_instances,
-        demand=math.fsum(one.request_rps or 0.0 for one in variant.instances),
-        hidden=silent * rate,
-        reason=origin,
-        informative=rate > 0,
-    )
+    sized = Sized.of(variant, rate, silent=silent, reason=origin, informative=rate > 0)
+    return replace(sized, demand=math.fsum(one.request_rps or 0.0 for one in variant.instances))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from models.autoscaling import ScalingBounds
 from planner.saturation.published import BOTH, AnalyzerSignal
+from planner.saturation.readings import VariantReading
 
 __all__ = ["LIVE_INTERVALS", "Analysis", "Sized", "Step", "analysis_of", "is_live", "threshold_step"]
 
@@ -85,6 +86,23 @@ class Sized:
     hidden: float = 0.0
     reason: str = ""
     informative: bool = True
+
+    @classmethod
+    def of(
+        cls, variant: VariantReading, per_replica: float, *, silent: int, reason: str, informative: bool
+    ) -> Self:
+        """A variant without known load, of whose ready instances ``silent`` tell nothing and may each be full."""
+        return cls(
+            name=variant.name,
+            role=variant.role,
+            per_replica=per_replica,
+            instances=variant.ready - silent,
+            unreported=silent,
+            pending=variant.pending_instances,
+            hidden=silent * per_replica,
+            reason=reason,
+            informative=informative,
+        )
 
     @property
     def ready(self) -> int:

@@ -131,15 +131,6 @@ def _size(
     silent = variant.unreported + sum(
         one.kv_usage is None and one.kv_now is None for one in variant.instances
     )
-    sized = Sized(
-        name=variant.name,
-        role=variant.role,
-        per_replica=rate,
-        instances=variant.ready - silent,
-        unreported=silent,
-        pending=variant.pending_instances,
-        hidden=silent * rate,
-        reason=tier,
-        informative=tier is not Tier.FAILED and rate > 0,
-    )
+    informative = tier is not Tier.FAILED and rate > 0
+    sized = Sized.of(variant, rate, silent=silent, reason=tier, informative=informative)
     return sized, replace(history, per_replica=rate)

@@ -12,8 +12,9 @@ and not to its metrics.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from models.autoscaling import ScalingBounds
@@ -66,10 +67,7 @@ def compute_limit(limits: EngineLimits | None, traffic: Traffic) -> int:
 
 def median(values: Sequence[int]) -> int:
     """The middle one; of an even number the whole mean of the middle two; 0 of none."""
-    if not values:
-        return 0
-    ordered, middle = sorted(values), len(values) // 2
-    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
+    return int(statistics.median(values)) if values else 0
 
 
 def analyze_tokens(
@@ -167,7 +165,6 @@ def _size(
         for one in variant.instances
         if (load := _load(key, one, variant=variant, traffic=traffic, seen=(memory, cycle))) is not None
     ]
-    silent = variant.ready - len(loads)
     if loads:
         size, origin = median([load.effective for load in loads]), CapacityFrom.LIVE
         if any(one.kv_tokens is not None for one in variant.instances):
@@ -181,21 +178,11 @@ def _size(
             memory = memory.ran(key, now)
     else:
         size, origin = _size_from_memory(key, variant, traffic, memory, cycle)
-    return (
-        Sized(
-            name=variant.name,
-            role=variant.role,
-            per_replica=size,
-            instances=len(loads),
-            unreported=silent,
-            pending=variant.pending_instances,
-            demand=math.fsum(load.demand for load in loads),
-            hidden=math.fsum(load.hidden for load in loads) + silent * size,
-            reason=origin,
-            informative=origin is not CapacityFrom.NO_DATA,
-        ),
-        memory,
-    )
+    silent, informative = variant.ready - len(loads), origin is not CapacityFrom.NO_DATA
+    sized = Sized.of(variant, size, silent=silent, reason=origin, informative=informative)
+    demand = math.fsum(load.demand for load in loads)
+    hidden = sized.hidden + math.fsum(load.hidden for load in loads)
+    return replace(sized, demand=demand, hidden=hidden), memory
 
 
 def _load(
