@@ -96,15 +96,7 @@ class Learner:
 
     def parameters(self, *, max_batch: int = 256, max_queue: int = 100) -> QueueingParameters:
         """What it believes now, for the queueing model."""
-        alpha, beta, gamma = self.state
-        return QueueingParameters(
-            form=QueueingForm.PHASES,
-            alpha_ms=alpha,
-            beta_ms_per_token=beta,
-            gamma_ms_per_token=gamma,
-            max_batch=max_batch,
-            max_queue=max_queue,
-        )
+        return _parameters(self.state, (max_batch, max_queue))
 
     @classmethod
     def begun(cls, shown: Measured, *, max_batch: int = 256, max_queue: int = 100) -> Learner:
@@ -168,16 +160,22 @@ def _distance(off: Floats, spread: Floats) -> float:
     return float(off @ np.linalg.solve(spread, off))
 
 
-def _model(x: Floats, shown: Measured, limits: tuple[int, int]) -> Floats:
-    """(TTFT, ITL) in ms that the queueing model shows at the measured rate and lengths."""
-    known = QueueingParameters(
+def _parameters(state: Vector, limits: tuple[int, int]) -> QueueingParameters:
+    """(α, β, γ) in ms and (batch, queue) for the queueing model."""
+    alpha, beta, gamma = state
+    return QueueingParameters(
         form=QueueingForm.PHASES,
-        alpha_ms=float(x[0]),
-        beta_ms_per_token=float(x[1]),
-        gamma_ms_per_token=float(x[2]),
+        alpha_ms=alpha,
+        beta_ms_per_token=beta,
+        gamma_ms_per_token=gamma,
         max_batch=limits[0],
         max_queue=limits[1],
     )
+
+
+def _model(x: Floats, shown: Measured, limits: tuple[int, int]) -> Floats:
+    """(TTFT, ITL) in ms that the queueing model shows at the measured rate and lengths."""
+    known = _parameters((float(x[0]), float(x[1]), float(x[2])), limits)
     case = Case(parameters=known, input_tokens=shown.input_tokens, output_tokens=shown.output_tokens)
     found = latencies_at(columns_of([case]), np.array([shown.rps]))
     return np.array([found.ttft_s[0], found.itl_s[0]]) * _MS
