@@ -34,7 +34,6 @@ _EXCLUDING: Final = 0.4
 _SLICE: Final = 0.5
 """Share of the time left for one look for a plan."""
 
-
 _ROUNDING: Final = 1e-6
 
 _ROUGHLY: Final = 0.05
@@ -92,9 +91,7 @@ class CapSearch:
     @property
     def value(self) -> int:
         """The cap that the best plan keeps; beyond a whole demand while there is none."""
-        if self.values is None:
-            return self.whole + self.step
-        return stepped(worst(self.shares, self.values), self.step)
+        return stepped(self._worst, self.step)
 
     @property
     def bound(self) -> int:
@@ -194,4 +191,5 @@ class CapSearch:
 
     @property
     def _worst(self) -> int:
+        """The largest share of the best plan; beyond a whole demand while there is none."""
         return self.whole + 1 if self.values is None else worst(self.shares, self.values)

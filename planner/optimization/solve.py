@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from models.problem import Problem
 from planner.optimization.protocol import Progress, SolveOptions, Solver, SolveResult, silent
-from planner.optimization.warm import WarmStart
 from planner.registry import Registry
 
 __all__ = ["DEFAULTS", "SOLVERS", "solve"]
@@ -41,20 +39,16 @@ def solve(
     solver: str = "auto",
     options: SolveOptions = DEFAULTS,
     progress: Progress = silent,
-    warm: WarmStart | None = None,
 ) -> SolveResult:
     """Answer a problem with the solver of that name.
 
     Args:
         problem: the question.
         solver: its name in ``SOLVERS``.
-        options: time, gap, threads, seed.
+        options: time, gap, threads, seed, and what the answer to nearly the same problem left.
         progress: told of every sign of life.
-        warm: what the answer to nearly the same problem left, in place of the one in ``options``.
 
     Raises:
         ConfigurationError: there is no solver of that name, or what it needs is not installed.
     """
-    if warm is not None:
-        options = replace(options, warm=warm)
     return SOLVERS.get(solver)()(problem, options, progress)

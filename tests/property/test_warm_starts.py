@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -155,7 +156,7 @@ CHANGES: dict[str, Change] = {
 
 
 def column_generation(problem: Problem, warm: WarmStart | None = None) -> SolveResult:
-    return solve(problem, solver="column-generation", options=OPTIONS, warm=warm)
+    return solve(problem, solver="column-generation", options=replace(OPTIONS, warm=warm))
 
 
 def holds_and_agrees(problem: Problem, warm: SolveResult, cold: SolveResult) -> None:
@@ -212,7 +213,8 @@ def test_any_solver_takes_the_warm_start_of_any_other(solver: str) -> None:
     rng = random.Random(3)  # noqa: S311 - instances, not secrets
     before = a_fleet(rng, services=3)
     after = a_service_comes(demands_move(before, rng), rng)
-    warm = solve(after, solver=solver, options=OPTIONS, warm=column_generation(before).warm)
+    options = replace(OPTIONS, warm=column_generation(before).warm)
+    warm = solve(after, solver=solver, options=options)
     holds_and_agrees(after, warm, column_generation(after, warm.warm))
 
 

@@ -2,7 +2,7 @@
 
 Two reductions that general presolvers do not make, since both need whole numbers of replicas:
 
-* A column of one row and of no weight that can always satisfy that row (a start that nobody counts) takes the row along.
+* A column of one row and of no weight that can always satisfy that row (replicas that stop and that nobody counts) takes the row along.
 * A candidate c is left out where a whole number k of another one, d, can stand in for each replica: in every row and
   in the goal k of d are no worse than one of c, and d is never short (its limit follows from other rows, or so many of
   it satisfy every row that wants some).
