@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +17,7 @@ from planner.catalog.entries import entries_of, rows_of
 from planner.catalog.reading import Document, Where, read_document
 from planner.errors import CatalogError, Finding, nearest
 from planner.performance.profile import read_profile, read_text
+from planner.shipped import shipped_data
 
 __all__ = ["catalog_root", "load_catalog", "source_descriptions"]
 
@@ -119,15 +119,12 @@ def catalog_root(override: Path | None = None) -> Path:
     """The folder that holds ``catalog/`` and ``profiles/``.
 
     Args:
-        override: a folder of the user (``FLEETPLAN_CATALOG_DIR``); None: the one that came with fleetplan,
-            which is inside the package when installed and beside it in a checkout.
+        override: a folder of the user (``FLEETPLAN_CATALOG_DIR``); None: the one that came with fleetplan.
 
     Raises:
         CatalogError: there is no such folder.
     """
-    package = Path(str(files("planner")))
-    shipped = package / "_data"
-    root = override or (shipped if shipped.is_dir() else package.parent / "data")
+    root = override or shipped_data()
     if not (root / "catalog").is_dir():
         fault = Finding(
             str(root), None, "", "no folder catalog/", allowed="a folder with catalog/ and profiles/"

@@ -16,17 +16,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 from models.hardware import Accelerator
 from models.llm import Llm, Precision
 from models.performance import Rating, RatingQuestion
 from models.variant import Role
-from planner.errors import CatalogError, Finding
+from planner.performance.fitted import read_fitted
 
 __all__ = ["Draw", "KnownDraw", "expected_draw", "known_draw", "used_share"]
 
@@ -132,19 +129,7 @@ def known_draw(path: Path | None = None) -> KnownDraw:
     Raises:
         CatalogError: the file is missing or does not hold what it must.
     """
-    file = path or _shipped()
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        return _parsed(document)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, ValueError) as cause:
-        finding = Finding(
-            str(file),
-            None,
-            "",
-            f"no figures of the power model ({cause})",
-            "as scripts/fit_power.py writes it",
-        )
-        raise CatalogError.from_findings([finding]) from cause
+    return read_fitted("power", path, noun="figures of the power model", parse=_parsed)
 
 
 def _parsed(document: Mapping[str, Any]) -> KnownDraw:
@@ -152,9 +137,3 @@ def _parsed(document: Mapping[str, Any]) -> KnownDraw:
     if not all(0 <= value < math.inf for value in values.values()) or values["idle_share"] > 1:
         raise ValueError("figures out of range")
     return KnownDraw(measured_on=str(document["measured_on"]), **values)
-
-
-def _shipped() -> Path:
-    package = Path(str(files("planner")))
-    inside = package / "_data"
-    return (inside if inside.is_dir() else package.parent / "data") / "performance" / "power.yaml"

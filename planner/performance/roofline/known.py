@@ -6,13 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from planner.errors import CatalogError, Finding
+from planner.performance.fitted import read_fitted
 from planner.performance.roofline.formula import Shares
 
 __all__ = ["KnownShares", "Residuals", "known_shares"]
@@ -74,33 +71,7 @@ def known_shares(path: Path | None = None) -> KnownShares:
     Raises:
         CatalogError: the file is missing or does not hold what it must.
     """
-    file = path or _shipped()
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        return _parsed(document)
-    except (
-        OSError,
-        UnicodeDecodeError,
-        yaml.YAMLError,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as cause:
-        finding = Finding(
-            str(file),
-            None,
-            "",
-            f"no shares of the roofline ({cause})",
-            "as scripts/fit_roofline.py writes it",
-        )
-        raise CatalogError.from_findings([finding]) from cause
-
-
-def _shipped() -> Path:
-    package = Path(str(files("planner")))
-    inside = package / "_data"
-    return (inside if inside.is_dir() else package.parent / "data") / "performance" / "roofline.yaml"
+    return read_fitted("roofline", path, noun="shares of the roofline", parse=_parsed)
 
 
 def _parsed(document: Mapping[str, Any]) -> KnownShares:
