@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.simulation import ReplicaState, ServiceSpec, TwinSpec
+    from models.simulation import ReplicaState, TwinSpec
     from planner.simulation.kernel.state import Floats, Ints
 
 __all__ = ["ReplicaRecord", "Result", "Served", "request_columns", "write_parquet"]
@@ -180,19 +180,15 @@ class Result:
     def kept(self, rows: Columns) -> NDArray[np.bool_]:
         """Whether each request that was done met the promises of its service."""
         met = np.ones(len(rows["service"]), bool)
-        for v, service in enumerate(self.spec.services):
-            met &= (rows["service"] != v) | self._within(service, rows)
-        return met
-
-    def _within(self, service: ServiceSpec, rows: Columns) -> NDArray[np.bool_]:
-        met = np.ones(len(rows["service"]), bool)
-        for limit, values in (
-            (service.ttft_slo_s, rows["first_token_s"] - rows["arrival_s"]),
-            (service.itl_slo_s, self.itl_s(rows)),
-            (service.e2e_slo_s, rows["end_s"] - rows["arrival_s"]),
+        services = self.spec.services
+        for limits, values in (
+            ([service.ttft_slo_s for service in services], rows["first_token_s"] - rows["arrival_s"]),
+            ([service.itl_slo_s for service in services], self.itl_s(rows)),
+            ([service.e2e_slo_s for service in services], rows["end_s"] - rows["arrival_s"]),
         ):
-            if limit is not None:
-                met &= values <= limit
+            # What was never promised (NaN) is kept, whatever came of it.
+            limit = np.array(limits, float)[rows["service"]]
+            met &= np.isnan(limit) | (values <= limit)
         return met
 
     @property
