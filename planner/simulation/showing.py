@@ -111,11 +111,11 @@ class Recorder:
         """Name of a replica."""
         return self.lives[r].name
 
-    def create(self, r: int, spec: ReplicaSpec, node: str) -> None:
-        """A replica begins to live; numbers are counted by variant."""
+    def create(self, spec: ReplicaSpec, node: str) -> None:
+        """The next replica begins to live; numbers are counted by variant."""
         number = self._numbers.get(spec.variant, 0)
         self._numbers[spec.variant] = number + 1
-        self.lives.insert(r, _Life(f"{spec.variant}-{number}", node, spec))
+        self.lives.append(_Life(f"{spec.variant}-{number}", node, spec))
 
     def alive(self, name: str, st: State) -> list[int]:
         """Index of a replica by its name, if it is there."""

@@ -113,7 +113,7 @@ class Twin:
     def advance(self, until_s: float) -> None:
         """Go on to ``until_s``. It makes no difference how a run is cut into calls."""
         while True:
-            next_s = min([until_s, *(self._agenda[0][:1] if self._agenda else ())])
+            next_s = min(until_s, self._agenda[0][0]) if self._agenda else until_s
             if self._run(next_s):
                 self._now_s = max(self._now_s, next_s)
                 if not self._agenda or self._agenda[0][0] > until_s:
@@ -160,7 +160,7 @@ class Twin:
         """Give back the GPUs of replicas that are gone, and start those that wait for them."""
         state, totals = self._state, self._state.totals
         kept = 0
-        for r in state.active[: totals[total.ACTIVE]].tolist():
+        for r in self._active():
             if state.replicas[r, rep.STATE] in _GONE:
                 self._recorder.settle(r, state, self._hosts.gpus_of(r))
                 self._hosts.release(r)
@@ -171,13 +171,8 @@ class Twin:
         self._start_pending()
 
     def _start_pending(self) -> None:
-        waiting, self._pending = self._pending, []
-        for k, variant in enumerate(waiting):
-            if not self._start(variant):
-                self._pending.append(variant)
-                # Others may need fewer GPUs or another type.
-                self._pending.extend(w for w in waiting[k + 1 :] if not self._start(w))
-                break
+        # Whoever comes after one without room may need fewer GPUs, or another type.
+        self._pending = [variant for variant in self._pending if not self._start(variant)]
         self._state.totals[total.PENDING] = len(self._pending)
 
     def _later(self, at_s: float, act: Callable[[float], None]) -> None:
@@ -199,7 +194,7 @@ class Twin:
             service=self._services[spec.service],
             now_s=self._now_s,
         )
-        self._recorder.create(r, spec, self._hosts.held[r][0])
+        self._recorder.create(spec, self._hosts.held[r][0])
         totals = self._state.totals
         self._state.active[totals[total.ACTIVE]] = r
         totals[total.ACTIVE] += 1
@@ -214,10 +209,15 @@ class Twin:
             self._state.replicas[r, rep.STATE] = ReplicaState.READY
             self._state.replica_times[r, rep.READY_AT] = at_s
 
+    def _active(self) -> list[int]:
+        """Replicas that are not gone, oldest first."""
+        active: list[int] = self._state.active[: self._state.totals[total.ACTIVE]].tolist()
+        return active
+
     def _of(self, variant: int) -> Iterator[int]:
         """Replicas of a variant that are to stay, oldest first."""
         state = self._state
-        for r in state.active[: state.totals[total.ACTIVE]].tolist():
+        for r in self._active():
             stays = (
                 state.replicas[r, rep.STATE] <= ReplicaState.PAUSED
                 and state.replicas[r, rep.STATE] != rep.DRAINING
@@ -253,7 +253,6 @@ class Twin:
             self._pending.remove(k)
         for r in self._leavers(k, there, max(0, surplus - waiting)):
             self._remove(r)
-        self._state.totals[total.PENDING] = len(self._pending)
         self._tidy()
 
     def _leavers(self, variant: int, there: list[int], count: int) -> list[int]:
@@ -373,11 +372,10 @@ class Twin:
 
     def observe(self) -> Observation:
         """Everything that could be scraped now."""
-        state = self._state
-        active = state.active[: state.totals[total.ACTIVE]].tolist()
+        state, named = self._state, self._recorder.named
         return Observation(
             at_s=self._now_s,
-            replicas=tuple(observe_replica(state, r, self._recorder.named(r), self._spec) for r in active),
+            replicas=tuple(observe_replica(state, r, named(r), self._spec) for r in self._active()),
             services=tuple(observe_service(state, v, name) for name, v in self._services.items()),
             desired=dict(self._desired),
         )
@@ -390,7 +388,6 @@ class Twin:
         )
         stop_all(self._state)
         self._recorder.drain(self._state)
-        state = self._state
-        for r in state.active[: state.totals[total.ACTIVE]].tolist():
-            self._recorder.settle(r, state, self._hosts.gpus_of(r))
-        return self._recorder.result(state, self._now_s)
+        for r in self._active():
+            self._recorder.settle(r, self._state, self._hosts.gpus_of(r))
+        return self._recorder.result(self._state, self._now_s)
