@@ -95,6 +95,11 @@ class RatingQuestion(Value):
     slo: Slo = Field(description="latency promises to keep")
     thresholds: SaturationThresholds = Field(description="saturation thresholds to stay below")
 
+    @property
+    def precision(self) -> Precision:
+        """Of the weights, as they are served."""
+        return self.variant.quantization.weights or self.llm.precision
+
 
 class Rows(StrEnum):
     """How measured rows are read: between them inside their hull, or each only for what it proves."""

@@ -7,7 +7,6 @@ which its curve names. Loads are rates of one replica, so that closed loops and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from models.picture import LoadCurve, LoadPoint
 from models.queueing import FitQuality, QueueingParameters
 from models.variant import Role
 from planner.performance.given import kv_capacity
-from planner.performance.interpolated import between
+from planner.performance.interpolated import between, comparable
 from planner.performance.picture import measured_rows, nearest_rows
 from planner.performance.protocol import Knowledge, PerformanceSource
 from planner.performance.queueing import QueueingSource, case_of, columns_of
@@ -69,18 +68,8 @@ def load_curves(
     return tuple(curves)
 
 
-def _group(row: MeasuredPoint) -> tuple[str, str, str, str, str]:
-    return row.engine, row.engine_version or "", row.source, str(row.at), row.kv_precision.value
-
-
-def _grouped(rows: Iterable[MeasuredPoint]) -> Iterator[list[MeasuredPoint]]:
-    """Rows of one engine, version, source and statistic together."""
-    for _, group in groupby(sorted(rows, key=_group), key=_group):
-        yield list(group)
-
-
 def _rows(question: RatingQuestion, knowledge: Knowledge) -> Iterator[LoadCurve]:
-    for rows in _grouped(nearest_rows(question, knowledge)):
+    for rows in comparable(nearest_rows(question, knowledge)):
         first = rows[0]
         points = [
             _point(question, _Seen(row.rps, row.concurrency, row.ttft_s, row.itl_s))
@@ -98,7 +87,7 @@ def _rows(question: RatingQuestion, knowledge: Knowledge) -> Iterator[LoadCurve]
 def _between(question: RatingQuestion, knowledge: Knowledge) -> Iterator[LoadCurve]:
     """Between measured rows, where the asked shape lies inside their hull."""
     drawn = 0
-    for rows in _grouped(measured_rows(question, knowledge)):
+    for rows in comparable(measured_rows(question, knowledge)):
         found = between(rows, input_tokens=question.input_tokens, output_tokens=question.output_tokens)
         if found is None or len(found.concurrency) == 1 or drawn == _MOST_FRONTS:
             continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from planner.performance.given import kv_capacity
 from planner.performance.ladder import Ladder, unsaturated
 from planner.performance.residence import residence_s, resident_tokens
 
-__all__ = ["Between", "between", "rate_between"]
+__all__ = ["Between", "between", "comparable", "rate_between"]
 
 Floats = NDArray[np.float64]
 _Corner = tuple[float, Ladder]
@@ -85,6 +85,16 @@ def between(rows: Iterable[MeasuredPoint], *, input_tokens: int, output_tokens: 
     return Between(corners, loads, ttft, itl, rps)
 
 
+def comparable(rows: Iterable[MeasuredPoint]) -> Iterator[list[MeasuredPoint]]:
+    """Rows of one engine, version, source, statistic and precision of the cache together."""
+
+    def key(row: MeasuredPoint) -> tuple[str, str, str, str, str]:
+        return row.engine, row.engine_version or "", row.source, str(row.at), row.kv_precision.value
+
+    for _, group in groupby(sorted(rows, key=key), key=key):
+        yield list(group)
+
+
 def rate_between(rows: Iterable[MeasuredPoint], question: RatingQuestion) -> Rating | None:
     """The highest rate between rows that fit the question's setup; None: outside the hull, or no load keeps the promises.
 
@@ -93,19 +103,11 @@ def rate_between(rows: Iterable[MeasuredPoint], question: RatingQuestion) -> Rat
             answer the asked promises.
         question: what is asked.
     """
-    groups: dict[tuple[str, str, str, str, str], list[MeasuredPoint]] = {}
-    for row in rows:
-        key = (row.engine, row.engine_version or "", row.source, str(row.at), row.kv_precision.value)
-        groups.setdefault(key, []).append(row)
-    ratings = [
-        rating
-        for key in sorted(groups)
-        for rating in _rating(groups[key], " ".join(part for part in key[:2] if part), question)
-    ]
+    ratings = [rating for group in comparable(rows) for rating in _rating(group, question)]
     return max(ratings, key=lambda rating: rating.rated_rps, default=None)
 
 
-def _rating(rows: list[MeasuredPoint], engine: str, question: RatingQuestion) -> Iterator[Rating]:
+def _rating(rows: list[MeasuredPoint], question: RatingQuestion) -> Iterator[Rating]:
     role = question.variant.role
     found = between(rows, input_tokens=question.input_tokens, output_tokens=question.output_tokens)
     if found is None:
@@ -137,7 +139,7 @@ def _rating(rows: list[MeasuredPoint], engine: str, question: RatingQuestion) ->
         kv_capacity_tokens=kv_tokens,
         kv_tokens_per_rps=stay * resident,
         origin=Origin.MEASURED,
-        source=_source(found, engine, rows[0].source, load)
+        source=_source(found, rows[0], load)
         + ("" if kv_tokens is not None else "; KV capacity unknown, no KV limit"),
         distance=found.distance(question.input_tokens, question.output_tokens, load),
     )
@@ -168,10 +170,11 @@ def _best(found: Between, last: int, inside: float) -> tuple[int, float]:
     return best, float(rates[best])
 
 
-def _source(found: Between, engine: str, source: str, load: float) -> str:
+def _source(found: Between, row: MeasuredPoint, load: float) -> str:
+    engine = " ".join(part for part in (row.engine, row.engine_version) if part)
     shapes = [f"{ladder.rows[0].input_tokens}x{ladder.rows[0].output_tokens}" for _, ladder in found.corners]
     where = shapes[0] if len(shapes) == 1 else f"between {', '.join(shapes)}"
-    return f"{source}: {engine}, {where}, {load:.3g} in flight"
+    return f"{row.source}: {engine}, {where}, {load:.3g} in flight"
 
 
 def _corners(

@@ -18,7 +18,6 @@ from itertools import groupby
 from typing import Final
 
 from models.explanation import Fact, Reason
-from models.llm import Precision
 from models.performance import MeasuredPoint, Origin, Rating, RatingQuestion, Rows, Unrated
 from models.variant import Role
 from models.workload import Slo
@@ -26,9 +25,9 @@ from planner.performance.given import kv_capacity
 from planner.performance.interpolated import rate_between
 from planner.performance.ladder import unsaturated
 from planner.performance.protocol import Knowledge
-from planner.performance.residence import e2e_s, residence_s, resident_tokens
+from planner.performance.residence import promises, residence_s, resident_tokens
 
-__all__ = ["MeasuredTable", "MeasuredTables"]
+__all__ = ["MeasuredTable", "MeasuredTables", "same_setup"]
 
 _STANDS_FOR_MEAN: Final = 90.0
 _NEAREST_SHAPES: Final = 3
@@ -78,7 +77,7 @@ class MeasuredTable:
         the SLO decides. Among its rows the highest rate inside tau - gamma of the KV cache is the rated
         one, inside tau the surge. Equal input gives equal output: ties go to the row id.
         """
-        rows = [row for row in self._rows(question) if _same_setup(row, question)]
+        rows = [row for row in self._rows(question) if same_setup(row, question)]
         if not rows:
             return Unrated(reason=Reason.NO_MEASUREMENT, facts=self._what_there_is(question))
         enough = [row for row in rows if _covers(row, question)]
@@ -94,7 +93,7 @@ class MeasuredTable:
 
     def between(self, question: RatingQuestion) -> Rating | None:
         """The rate between rows that say something of the promises; None: outside their hull."""
-        rows = [row for row in self._rows(question) if _same_setup(row, question)]
+        rows = [row for row in self._rows(question) if same_setup(row, question)]
         return rate_between([row for row in rows if _speaks_of(row, question.slo)], question)
 
     def _rows(self, question: RatingQuestion) -> Iterator[MeasuredPoint]:
@@ -108,7 +107,7 @@ class MeasuredTable:
             {f"{row.precision} {row.parallelism.label} {row.role}" for row in self._rows(question)}
         )
         variant = question.variant
-        asked = f"{_precision(question)} {variant.parallelism.label} {variant.role}"
+        asked = f"{question.precision} {variant.parallelism.label} {variant.role}"
         return {
             "llm": question.llm.id,
             "accelerator": question.accelerator.id,
@@ -170,14 +169,11 @@ def _unsaturated(points: Iterable[MeasuredPoint]) -> Iterator[MeasuredPoint]:
 _NO_ROWS: Final = MeasuredTable(())
 
 
-def _precision(question: RatingQuestion) -> Precision:
-    return question.variant.quantization.weights or question.llm.precision
-
-
-def _same_setup(row: MeasuredPoint, question: RatingQuestion) -> bool:
+def same_setup(row: MeasuredPoint, question: RatingQuestion) -> bool:
+    """Whether a row is of the asked precision, parallelism, role and engine."""
     variant = question.variant
     return (
-        row.precision is _precision(question)
+        row.precision is question.precision
         and row.parallelism == variant.parallelism
         and row.role is variant.role
         and variant.engine in (None, row.engine)
@@ -198,23 +194,7 @@ def _speaks_of(row: MeasuredPoint, slo: Slo) -> bool:
 
 def _keeps(row: MeasuredPoint, question: RatingQuestion) -> bool:
     """Whether the row keeps every promise that depends on its role."""
-    return all(seen <= target for _, seen, target in _promises(row, question))
-
-
-def _promises(row: MeasuredPoint, question: RatingQuestion) -> Iterator[tuple[str, float, float]]:
-    """(name, seen, target) of each promise, in seconds.
-
-    A prefill replica answers for the first token and a decode replica for those after it; the whole
-    request is judged with both latencies of the run that the row is from.
-    """
-    slo = question.slo
-    if slo.ttft_s is not None and row.role is not Role.DECODE:
-        yield "ttft_s", row.ttft_s, slo.ttft_s
-    if slo.itl_s is not None and row.role is not Role.PREFILL:
-        yield "itl_s", row.itl_s, slo.itl_s
-    if slo.e2e_s is not None:
-        whole = e2e_s(ttft_s=row.ttft_s, itl_s=row.itl_s, output_tokens=question.output_tokens)
-        yield "e2e_s", whole, slo.e2e_s
+    return all(seen <= target for _, seen, target in promises(question, ttft_s=row.ttft_s, itl_s=row.itl_s))
 
 
 def _best(rows: list[MeasuredPoint], question: RatingQuestion) -> Rating | Unrated:
@@ -291,7 +271,7 @@ def _best_seen(rows: list[MeasuredPoint], question: RatingQuestion) -> dict[str,
     """For each promise its target and the best that any row shows, s, and whether one row alone breaks it."""
     facts: dict[str, Fact] = {}
     for row in rows:
-        for name, seen, target in _promises(row, question):
+        for name, seen, target in promises(question, ttft_s=row.ttft_s, itl_s=row.itl_s):
             best = facts.get(f"best_{name}")
             facts[f"best_{name}"] = min(seen, best) if isinstance(best, float) else seen
             facts[f"target_{name}"] = target

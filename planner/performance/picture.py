@@ -14,15 +14,15 @@ from models.variant import Role
 from models.workload import Slo
 from planner.performance.front import rate
 from planner.performance.given import kv_capacity
+from planner.performance.measured import same_setup
 from planner.performance.memory import kv_capacity_tokens
 from planner.performance.protocol import Knowledge, PerformanceSource
 from planner.performance.queueing import QueueingSource, case_of, columns_of
 from planner.performance.queueing.sizing import latencies_at
 from planner.performance.queueing.times import rate_range
 from planner.performance.residence import resident_tokens
-from planner.performance.roofline.known import known_shares
-from planner.performance.roofline.source import Setting, latencies
-from planner.performance.roofline.work import lacking, setup_of, work_of
+from planner.performance.roofline.source import Roofline, latencies
+from planner.performance.roofline.work import lacking, setup_of
 
 __all__ = ["look", "measured_rows", "memory_picture", "nearest_rows"]
 
@@ -93,7 +93,7 @@ def _measured(question: RatingQuestion, knowledge: Knowledge) -> Iterator[LoadRo
 
 def measured_rows(question: RatingQuestion, knowledge: Knowledge) -> tuple[MeasuredPoint, ...]:
     """Every row of this LLM, accelerator, precision, parallelism, role and engine, whatever its shape."""
-    return tuple(row for row in _rows_of(question, knowledge) if _is_same(row, question))
+    return tuple(row for row in _rows_of(question, knowledge) if same_setup(row, question))
 
 
 def nearest_rows(question: RatingQuestion, knowledge: Knowledge) -> tuple[MeasuredPoint, ...]:
@@ -126,16 +126,6 @@ def _rows_of(question: RatingQuestion, knowledge: Knowledge) -> Iterator[Measure
             for row in knowledge.profiles[name]:
                 if row.llm in llms and row.accelerator in accelerators:
                     yield row
-
-
-def _is_same(row: MeasuredPoint, question: RatingQuestion) -> bool:
-    variant = question.variant
-    return (
-        row.precision is (variant.quantization.weights or question.llm.precision)
-        and row.parallelism == variant.parallelism
-        and row.role is variant.role
-        and variant.engine in (None, row.engine)
-    )
 
 
 def _far(shape: tuple[int, int], question: RatingQuestion) -> tuple[float, tuple[int, int]]:
@@ -175,20 +165,13 @@ def _roofline(
     """Latencies of the roofline at the pessimism that was asked for."""
     if all(source.name != "roofline" for source in sources) or question.llm.opaque:
         return
-    setup = setup_of(question)
-    if lacking(setup):
+    if lacking(setup_of(question)):
         return
-    known = known_shares()
-    setting = Setting(
-        work_of(setup),
-        known.of(question.variant.engine),
-        setup.role,
-        known.residuals.factors(knowledge.choice.pessimism),
-    )
+    setting, role = Roofline(knowledge).setting(question, knowledge.choice.pessimism), question.variant.role
     for in_flight in _IN_FLIGHT:
         at = latencies(setting, in_flight)
-        ttft = at.ttft_s if setup.role is not Role.DECODE else None
-        itl = at.itl_s if setup.role is not Role.PREFILL else None
+        ttft = at.ttft_s if role is not Role.DECODE else None
+        itl = at.itl_s if role is not Role.PREFILL else None
         yield LoadRow(
             in_flight=in_flight,
             rps=at.rps,

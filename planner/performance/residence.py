@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from models.performance import RatingQuestion
 from models.variant import Role
 
-__all__ = ["e2e_s", "residence_s", "resident_tokens"]
+__all__ = ["e2e_s", "promises", "residence_s", "resident_tokens"]
 
 
 def e2e_s(*, ttft_s: float, itl_s: float, output_tokens: int) -> float:
@@ -32,3 +34,18 @@ def resident_tokens(question: RatingQuestion) -> float:
     if question.variant.role is Role.PREFILL:
         return float(question.input_tokens)
     return question.input_tokens + question.output_tokens / 2
+
+
+def promises(question: RatingQuestion, *, ttft_s: float, itl_s: float) -> Iterator[tuple[str, float, float]]:
+    """(name, seen, target) of each promise that a replica of the asked role answers for, s.
+
+    A prefill replica answers for the first token and a decode replica for those after it; the whole request is
+    judged with both latencies.
+    """
+    slo, role = question.slo, question.variant.role
+    if slo.ttft_s is not None and role is not Role.DECODE:
+        yield "ttft_s", ttft_s, slo.ttft_s
+    if slo.itl_s is not None and role is not Role.PREFILL:
+        yield "itl_s", itl_s, slo.itl_s
+    if slo.e2e_s is not None:
+        yield "e2e_s", e2e_s(ttft_s=ttft_s, itl_s=itl_s, output_tokens=question.output_tokens), slo.e2e_s

@@ -106,7 +106,7 @@ def expected_draw(question: RatingQuestion, rating: Rating, known: KnownDraw | N
     used = used_share(
         question.llm,
         accelerator,
-        variant.quantization.weights or question.llm.precision,
+        question.precision,
         tokens_per_s=rating.rated_rps * computed / gpus,
     )
     if used is None or accelerator.tdp_w is None:

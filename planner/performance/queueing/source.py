@@ -87,7 +87,7 @@ class QueueingSource:
         facts: dict[str, Fact] = {
             "llm": question.llm.id,
             "accelerator": question.accelerator.id,
-            "asked": f"{_precision(question)} {question.variant.parallelism.label} {question.variant.role}",
+            "asked": f"{question.precision} {question.variant.parallelism.label} {question.variant.role}",
             "measured": "; ".join(setups) or None,
         }
         return Unrated(reason=Reason.NO_MEASUREMENT, facts=facts, is_open=True)
@@ -254,14 +254,10 @@ def _refused(case: Case, answers: Answers, i: int) -> Unrated:
     return Unrated(reason=Reason.SLO_NOT_MET, facts=found)
 
 
-def _precision(question: RatingQuestion) -> str:
-    return question.variant.quantization.weights or question.llm.precision
-
-
 def _is_for(row: QueueingProfile, question: RatingQuestion) -> bool:
     variant = question.variant
     return (
-        row.precision == _precision(question)
+        row.precision == question.precision
         and row.parallelism == variant.parallelism
         and row.role is variant.role
         and (variant.engine is None or row.engine in (None, variant.engine))

@@ -9,7 +9,6 @@ iteration times.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +18,7 @@ from models.queueing import QueueingParameters
 from models.variant import Role
 from planner.performance.given import kv_capacity
 from planner.performance.protocol import Knowledge
-from planner.performance.residence import residence_s, resident_tokens
+from planner.performance.residence import promises, residence_s, resident_tokens
 from planner.performance.roofline.formula import Shares, first_token_s, prefill_s, step_s
 from planner.performance.roofline.known import KnownShares, known_shares
 from planner.performance.roofline.queue import queueing_parameters, rate_queued
@@ -198,7 +197,9 @@ def _most(setting: Setting, question: RatingQuestion, limit: float) -> tuple[flo
     """The most requests in flight up to ``limit`` that keep the promises; None: not even one."""
 
     def keeps(found: Latencies) -> bool:
-        return all(seen <= target for _, seen, target in _promises(question, found))
+        return all(
+            seen <= target for _, seen, target in promises(question, ttft_s=found.ttft_s, itl_s=found.itl_s)
+        )
 
     low, high = 1.0, limit
     if not keeps(latencies(setting, low)):
@@ -210,16 +211,6 @@ def _most(setting: Setting, question: RatingQuestion, limit: float) -> tuple[flo
         middle = (low + high) / 2
         low, high = (middle, high) if keeps(latencies(setting, middle)) else (low, middle)
     return low, latencies(setting, low)
-
-
-def _promises(question: RatingQuestion, found: Latencies) -> Iterator[tuple[str, float, float]]:
-    slo, role = question.slo, question.variant.role
-    if slo.ttft_s is not None and role is not Role.DECODE:
-        yield "ttft_s", found.ttft_s, slo.ttft_s
-    if slo.itl_s is not None and role is not Role.PREFILL:
-        yield "itl_s", found.itl_s, slo.itl_s
-    if slo.e2e_s is not None:
-        yield "e2e_s", found.ttft_s + (question.output_tokens - 1) * found.itl_s, slo.e2e_s
 
 
 def _cannot(question: RatingQuestion) -> Unrated | None:
@@ -257,7 +248,7 @@ def _too_little_kv(question: RatingQuestion, kv_tokens: float | None) -> Unrated
 def _best_facts(question: RatingQuestion, best: Latencies) -> dict[str, Fact]:
     """For each promise what one request alone would see, s, and its target."""
     facts: dict[str, Fact] = {}
-    for name, seen, target in _promises(question, best):
+    for name, seen, target in promises(question, ttft_s=best.ttft_s, itl_s=best.itl_s):
         facts[f"best_{name}"] = seen
         facts[f"target_{name}"] = target
     return facts

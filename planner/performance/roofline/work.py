@@ -105,7 +105,7 @@ def setup_of(question: RatingQuestion) -> Setup:
         llm=question.llm,
         accelerator=question.accelerator,
         parallelism=variant.parallelism,
-        weights=variant.quantization.weights or question.llm.precision,
+        weights=question.precision,
         kv_cache=variant.quantization.kv_cache,
         role=variant.role,
         input_tokens=question.input_tokens,
