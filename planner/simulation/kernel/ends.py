@@ -9,7 +9,17 @@ from planner.simulation.kernel.lists import unlink
 from planner.simulation.kernel.prefixes import let_go, width
 from planner.simulation.kernel.state import State
 
-__all__ = ["end", "fail", "free_blocks", "leave", "leave_batch", "release_held", "retire_if_empty"]
+__all__ = [
+    "end",
+    "fail",
+    "finish",
+    "free_blocks",
+    "leave",
+    "leave_batch",
+    "note_first",
+    "release_held",
+    "retire_if_empty",
+]
 
 
 @compiled
@@ -145,6 +155,24 @@ def end(st: State, s: int, outcome: int, at_s: float) -> None:
     st.spare[st.totals[total.SPARE]] = s
     st.totals[total.SPARE] += 1
     st.totals[total.LIVE] -= 1
+
+
+@compiled
+def note_first(st: State, s: int, at_s: float) -> None:
+    """A request has its first token."""
+    me, times = st.slots[s], st.slot_times[s]
+    times[slot.FIRST_AT] = at_s
+    st.services[me[slot.SERVICE], svc.FIRST_TOKENS] += 1
+    st.service_sums[me[slot.SERVICE], svc.TTFT_SUM_S] += at_s - times[slot.ARRIVED_AT]
+
+
+@compiled
+def finish(st: State, s: int, at_s: float) -> None:
+    """A running request has its last token: its blocks are free, its row is written."""
+    r = st.slots[s, slot.REPLICA]
+    own = leave_batch(st, s)
+    st.replicas[r, rep.FREE] += own
+    end(st, s, total.DONE, at_s)
 
 
 @compiled

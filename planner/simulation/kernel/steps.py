@@ -8,10 +8,10 @@ for one request as for a thousand, and is exactly the step that walking through 
 
 from __future__ import annotations
 
-from planner.simulation.kernel import rep, slot, svc, total
+from planner.simulation.kernel import rep, slot, total
 from planner.simulation.kernel.compiling import compiled
 from planner.simulation.kernel.duration import step_s
-from planner.simulation.kernel.ends import end, leave_batch, retire_if_empty
+from planner.simulation.kernel.ends import finish, leave_batch, note_first, retire_if_empty
 from planner.simulation.kernel.heaps import drop, next_key, push, push_event
 from planner.simulation.kernel.lists import push_back, push_front, unlink
 from planner.simulation.kernel.prefixes import matched, publish, reclaim, take, width
@@ -190,14 +190,6 @@ def _hand_over(st: State, s: int, at_s: float) -> None:
 
 
 @compiled
-def _finish(st: State, s: int, at_s: float) -> None:
-    r = st.slots[s, slot.REPLICA]
-    own = leave_batch(st, s)
-    st.replicas[r, rep.FREE] += own
-    end(st, s, total.DONE, at_s)
-
-
-@compiled
 def _yield_first(st: State, s: int, at_s: float) -> None:
     """A prefill is complete: its step makes a token, and decoding begins."""
     me = st.slots[s]
@@ -210,11 +202,9 @@ def _yield_first(st: State, s: int, at_s: float) -> None:
     me[slot.GENERATED] += 1
     row[rep.OUTPUT_TOKENS] += 1
     if st.slot_times[s, slot.FIRST_AT] != st.slot_times[s, slot.FIRST_AT]:
-        st.slot_times[s, slot.FIRST_AT] = at_s
-        st.services[me[slot.SERVICE], svc.FIRST_TOKENS] += 1
-        st.service_sums[me[slot.SERVICE], svc.TTFT_SUM_S] += at_s - st.slot_times[s, slot.ARRIVED_AT]
+        note_first(st, s, at_s)
     if me[slot.GENERATED] == me[slot.OUTPUT]:
-        _finish(st, s, at_s)
+        finish(st, s, at_s)
         return
     me[slot.PLACE] = slot.DECODING
     me[slot.BASE] = me[slot.COMPUTED] - row[rep.STEPS]
@@ -242,7 +232,7 @@ def _end_step(st: State, r: int) -> None:
         done = drop(st, r)
         if done == s:
             s = st.slots[s, slot.PREV] - 1
-        _finish(st, done, at_s)
+        finish(st, done, at_s)
     while s >= 0 and st.slots[s, slot.PLACE] == slot.PREFILLING:
         previous = st.slots[s, slot.PREV] - 1
         if st.slots[s, slot.COMPUTED] + st.slots[s, slot.CHUNK] == st.slots[s, slot.TARGET]:

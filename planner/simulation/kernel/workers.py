@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from planner.simulation.kernel import rep, slot, svc, total
+from planner.simulation.kernel import rep, slot, total
 from planner.simulation.kernel.compiling import compiled
-from planner.simulation.kernel.ends import end, leave_batch, retire_if_empty
+from planner.simulation.kernel.ends import end, finish, note_first, retire_if_empty
 from planner.simulation.kernel.heaps import drop, next_key, push
 from planner.simulation.kernel.lists import push_back, unlink
 from planner.simulation.kernel.prefixes import matched, publish, reclaim, take, width
@@ -126,9 +126,7 @@ def _token(st: State, r: int, s: int, at_s: float) -> None:
     row, me = st.replicas[r], st.slots[s]
     me[slot.GENERATED] += 1
     if me[slot.GENERATED] == 1:
-        st.slot_times[s, slot.FIRST_AT] = at_s
-        st.services[me[slot.SERVICE], svc.FIRST_TOKENS] += 1
-        st.service_sums[me[slot.SERVICE], svc.TTFT_SUM_S] += at_s - st.slot_times[s, slot.ARRIVED_AT]
+        note_first(st, s, at_s)
     if me[slot.GENERATED] < me[slot.OUTPUT]:
         at, load = row[rep.TIMING], _load_factor(st, r)
         push(st, r, at_s + _drawn_s(st, r, load * st.timings[at + _ITL], st.timings[at + _ITL_SD]), s)
@@ -136,9 +134,7 @@ def _token(st: State, r: int, s: int, at_s: float) -> None:
     account(st, r, at_s)
     row[rep.PROMPT_TOKENS] += me[slot.INPUT]
     row[rep.OUTPUT_TOKENS] += me[slot.OUTPUT]
-    own = leave_batch(st, s)
-    row[rep.FREE] += own
-    end(st, s, total.DONE, at_s)
+    finish(st, s, at_s)
     start_workers(st, r, at_s)
     retire_if_empty(st, r, at_s)
 
