@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from models.explanation import Fact, Reason
 from models.performance import Rating, RatingQuestion, Unrated
-from models.variant import Role
 from planner.performance.given import rate_given
 from planner.performance.memory import kv_capacity_tokens, way_to_fit
 from planner.performance.power import expected_draw
 from planner.performance.protocol import ManyAtOnce, PerformanceSource
 from planner.performance.queueing.source import rate_all_stated
+from planner.performance.residence import longest_tokens
 
 __all__ = ["rate", "rate_many"]
 
@@ -112,7 +112,7 @@ def _context(question: RatingQuestion) -> Unrated | None:
 def _memory(question: RatingQuestion) -> Unrated | None:
     """Weights that do not fit, or a cache that cannot hold one request; None when both are fine."""
     variant = question.variant
-    length = question.input_tokens + (1 if variant.role is Role.PREFILL else question.output_tokens)
+    length = longest_tokens(question)
     capacity: float | None = variant.capacity.kv_tokens
     if capacity is None:
         fit = kv_capacity_tokens(question.llm, question.accelerator, variant, sequence_tokens=length)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from models.explanation import Fact, Reason
 from models.performance import Origin, Rating, RatingQuestion, Unrated
+from models.variant import Variant
 from planner.performance.memory import kv_capacity_tokens
 from planner.performance.residence import resident_tokens
 
-__all__ = ["kv_capacity", "rate_given", "surge_factor"]
+__all__ = ["kv_capacity", "rate_given", "surge_factor", "without_rates"]
 
 
 def rate_given(question: RatingQuestion) -> Rating | Unrated | None:
@@ -61,6 +62,11 @@ def _of_shape(question: RatingQuestion) -> float | Unrated:
         return Unrated(reason=Reason.SHAPE_NOT_CARRIED, facts=facts)
     rate = rates[asked] if asked in rates else max(rates[shape] for shape in longer)
     return rate or Unrated(reason=Reason.SHAPE_NOT_CARRIED, facts=facts)
+
+
+def without_rates(variant: Variant) -> Variant:
+    """The variant without the rates that it states for its own mix; those by shape stay."""
+    return variant.but(capacity=variant.capacity.but(rated_rps=None, surge_rps=None))
 
 
 def surge_factor(question: RatingQuestion) -> float:

@@ -126,10 +126,9 @@ class MeasuredTables:
     name = "measured"
 
     def __init__(self, knowledge: Knowledge) -> None:
-        profiles = knowledge.profiles
+        self._profiles = knowledge.profiles
         self._interpolates = knowledge.choice.rows is Rows.INTERPOLATED
-        self._tables = {name: MeasuredTable(points) for name, points in profiles.items()}
-        self._whole = MeasuredTable(point for name in sorted(profiles) for point in profiles[name])
+        self._tables: dict[str | None, MeasuredTable] = {}
 
     def rate(self, question: RatingQuestion) -> Rating | Unrated:
         """Between rows where the scenario wants that and the hull allows it, else as :meth:`MeasuredTable.rate`.
@@ -137,8 +136,7 @@ class MeasuredTables:
         A table that may not be used has no rows. A promise that only rows of larger shapes break is not broken
         for sure: another source may know.
         """
-        name = question.variant.profile
-        table = self._whole if name is None else self._tables.get(name, _NO_ROWS)
+        table = self._table(question.variant.profile)
         inside = table.between(question) if self._interpolates else None
         if inside is not None:
             return inside
@@ -146,6 +144,14 @@ class MeasuredTables:
         if isinstance(answer, Unrated) and self._interpolates and answer.reason is Reason.SLO_NOT_MET:
             return answer.but(is_open=True)
         return answer
+
+    def _table(self, name: str | None) -> MeasuredTable:
+        """Indexed when it is first asked: many scenarios ask one table, or none."""
+        if name not in self._tables:
+            names = sorted(self._profiles) if name is None else [name]
+            rows = (point for each in names for point in self._profiles.get(each, ()))
+            self._tables[name] = MeasuredTable(rows)
+        return self._tables[name]
 
 
 def _unsaturated(points: Iterable[MeasuredPoint]) -> Iterator[MeasuredPoint]:
@@ -164,9 +170,6 @@ def _unsaturated(points: Iterable[MeasuredPoint]) -> Iterator[MeasuredPoint]:
         ladders.setdefault(key, []).append(point)
     for rows in ladders.values():
         yield from unsaturated(rows) if rows[0].role is Role.BOTH else rows
-
-
-_NO_ROWS: Final = MeasuredTable(())
 
 
 def same_setup(row: MeasuredPoint, question: RatingQuestion) -> bool:

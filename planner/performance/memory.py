@@ -32,6 +32,7 @@ __all__ = [
     "kv_bytes_per_token",
     "kv_capacity_tokens",
     "tokens_in",
+    "usable_bytes",
     "way_to_fit",
     "weight_bytes_per_accelerator",
 ]
@@ -101,9 +102,7 @@ def kv_capacity_tokens(
         return KvFit(weight_bytes=0, kv_bytes=0, missing_bytes=0, kv_tokens=None)
     weights = weight_bytes_per_accelerator(llm, variant)
     reserve = reserve_bytes(llm, accelerator, variant)
-    # Millionths keep the product exact: 0.9 x 80 GiB must not depend on the last bit of 0.9.
-    usable = accelerator.memory_bytes * round(variant.memory_utilization * 10**6) // 10**6
-    left = usable - weights - reserve
+    left = usable_bytes(accelerator, variant) - weights - reserve
     missing = max(0, _least_cache(llm, variant) - left)
     tokens: int | None = 0
     if not missing:
@@ -122,6 +121,12 @@ def kv_capacity_tokens(
         missing_bytes=missing,
         kv_tokens=tokens,
     )
+
+
+def usable_bytes(accelerator: Accelerator, variant: Variant) -> int:
+    """Memory of one accelerator that the engine may take, bytes."""
+    # Millionths keep the product exact: 0.9 x 80 GiB must not depend on the last bit of 0.9.
+    return accelerator.memory_bytes * round(variant.memory_utilization * 10**6) // 10**6
 
 
 def tokens_in(kv_bytes: int, bytes_per_token: int, *, per: int = 1, block: int = BLOCK_TOKENS) -> int:

@@ -13,14 +13,14 @@ from models.queueing import QueueingParameters
 from models.variant import Role
 from models.workload import Slo
 from planner.performance.front import rate
-from planner.performance.given import kv_capacity
+from planner.performance.given import kv_capacity, without_rates
 from planner.performance.measured import same_setup
-from planner.performance.memory import kv_capacity_tokens
+from planner.performance.memory import kv_capacity_tokens, usable_bytes
 from planner.performance.protocol import Knowledge, PerformanceSource
 from planner.performance.queueing import QueueingSource, case_of, columns_of
 from planner.performance.queueing.sizing import latencies_at
 from planner.performance.queueing.times import rate_range
-from planner.performance.residence import resident_tokens
+from planner.performance.residence import longest_tokens, resident_tokens
 from planner.performance.roofline.source import Roofline, latencies
 from planner.performance.roofline.work import lacking, setup_of
 
@@ -45,8 +45,7 @@ def look(
     if memory is None or not memory.missing_bytes:
         loads += [*_queueing(question, knowledge), *_roofline(question, knowledge, sources)]
     # What a variant states goes before every source, so it is left out where each is asked alone.
-    variant = question.variant
-    alone = question.but(variant=variant.but(capacity=variant.capacity.but(rated_rps=None, surge_rps=None)))
+    alone = question.but(variant=without_rates(question.variant))
     return VariantPicture(
         question=question,
         memory=memory,
@@ -61,16 +60,14 @@ def memory_picture(question: RatingQuestion) -> MemoryPicture | None:
     llm, variant, accelerator = question.llm, question.variant, question.accelerator
     if llm.opaque:
         return None
-    length = question.input_tokens + (1 if variant.role is Role.PREFILL else question.output_tokens)
-    fit = kv_capacity_tokens(llm, accelerator, variant, sequence_tokens=length)
-    usable = accelerator.memory_bytes * round(variant.memory_utilization * 10**6) // 10**6
+    fit = kv_capacity_tokens(llm, accelerator, variant, sequence_tokens=longest_tokens(question))
     tokens = kv_capacity(question)
     return MemoryPicture(
         memory_bytes=accelerator.memory_bytes,
         weight_bytes=fit.weight_bytes,
         reserve_bytes=fit.reserve_bytes,
         kv_bytes=fit.kv_bytes,
-        unused_bytes=accelerator.memory_bytes - usable,
+        unused_bytes=accelerator.memory_bytes - usable_bytes(accelerator, variant),
         missing_bytes=fit.missing_bytes,
         kv_tokens=tokens,
         requests=None if tokens is None else int(tokens // resident_tokens(question)),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from models.performance import RatingQuestion
 from models.variant import Role
 
-__all__ = ["e2e_s", "promises", "residence_s", "resident_tokens"]
+__all__ = ["e2e_s", "longest_tokens", "promises", "residence_s", "resident_tokens"]
 
 
 def e2e_s(*, ttft_s: float, itl_s: float, output_tokens: int) -> float:
@@ -34,6 +34,11 @@ def resident_tokens(question: RatingQuestion) -> float:
     if question.variant.role is Role.PREFILL:
         return float(question.input_tokens)
     return question.input_tokens + question.output_tokens / 2
+
+
+def longest_tokens(question: RatingQuestion) -> int:
+    """KV tokens that one request holds at its end: a prefill replica makes one token and hands the request on."""
+    return question.input_tokens + (1 if question.variant.role is Role.PREFILL else question.output_tokens)
 
 
 def promises(question: RatingQuestion, *, ttft_s: float, itl_s: float) -> Iterator[tuple[str, float, float]]:

@@ -13,6 +13,7 @@ from models.saturation import SaturationThresholds
 from models.variant import Variant
 from models.workload import Bucket, Routing, Service, Slo
 from planner.performance import chosen_sources, rate_many
+from planner.performance.given import without_rates
 from planner.performance.protocol import ManyAtOnce, PerformanceSource
 from planner.sizing.mixing import MixRating, bucket_rating, mix, weights
 from planner.sizing.names import Names
@@ -102,7 +103,7 @@ class Ratings:
 
     def alone(self, service: Service, variant: Variant, bucket: Bucket) -> Rating | Unrated:
         """What a replica carries of one bucket alone, whatever rate the variant states for the mix."""
-        return self._ask(service, _without_rates(variant), bucket, service.thresholds)
+        return self._ask(service, without_rates(variant), bucket, service.thresholds)
 
     def guest_surge_rps(self, host: Service, variant: Variant, guest: Service) -> float | None:
         """Req/s of a guest's mix up to τ, inside the guest's SLO, on a replica of its host; None: unknown."""
@@ -117,7 +118,7 @@ class Ratings:
             return None
         if _same_traffic(host, guest):
             return own.surge_rps
-        asked = _without_rates(variant)
+        asked = without_rates(variant)
         ratings, unrated = self._asked(guest, asked, host.thresholds)
         if unrated is not None:
             return None
@@ -144,7 +145,7 @@ class Ratings:
     def _by_length(self, service: Service, variant: Variant) -> MixRating | Unrated:
         """Buckets that cannot be served are left out; none left: the reason of the first."""
         stated = variant.capacity.rated_rps
-        asked = variant if stated is None or len(service.buckets) == 1 else _without_rates(variant)
+        asked = variant if stated is None or len(service.buckets) == 1 else without_rates(variant)
         buckets = sorted(service.buckets, key=lambda bucket: bucket.id)
         answers = {bucket.id: self._ask(service, asked, bucket, service.thresholds) for bucket in buckets}
         ratings = {name: answer for name, answer in answers.items() if isinstance(answer, Rating)}
@@ -208,10 +209,6 @@ def _as_stated(found: MixRating, rated_rps: float, surge_rps: float | None) -> M
         if len(found.by_bucket) > 1
         else stated
     )
-
-
-def _without_rates(variant: Variant) -> Variant:
-    return variant.but(capacity=variant.capacity.but(rated_rps=None, surge_rps=None))
 
 
 def _about(bucket: Bucket, unrated: Unrated) -> Unrated:

@@ -24,6 +24,7 @@ from models.llm import Llm, Precision
 from models.performance import Rating, RatingQuestion
 from models.variant import Role
 from planner.performance.fitted import read_fitted
+from planner.performance.roofline.work import peak_flops
 
 __all__ = ["Draw", "KnownDraw", "expected_draw", "known_draw", "used_share"]
 
@@ -83,11 +84,7 @@ def used_share(
         weights: precision they are multiplied in, where the accelerator has units for it.
         tokens_per_s: computed by all accelerators of a replica, over their number.
     """
-    peak = accelerator.bf16_flops
-    if weights is Precision.FP8:
-        peak = accelerator.fp8_flops or peak
-    elif weights is Precision.FP4:
-        peak = accelerator.fp4_flops or peak
+    peak = peak_flops(accelerator, weights)
     if not peak:
         return None
     return min(1.0, _FLOPS_PER_PARAMETER * (llm.active_parameters or llm.parameters) * tokens_per_s / peak)

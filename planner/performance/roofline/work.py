@@ -17,8 +17,9 @@ from models.hardware import Accelerator
 from models.llm import LatentAttention, Llm, Precision, bytes_of
 from models.performance import RatingQuestion
 from models.variant import Parallelism, Role
+from planner.performance.weights import routed_parameters
 
-__all__ = ["Number", "Setup", "Work", "lacking", "setup_of", "stacked", "work_of"]
+__all__ = ["Number", "Setup", "Work", "lacking", "peak_flops", "setup_of", "stacked", "work_of"]
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", float, Floats)
@@ -145,7 +146,7 @@ def work_of(setup: Setup) -> Work[float]:
     llm, parallelism = setup.llm, setup.parallelism
     tp, group = parallelism.tp, parallelism.tp * parallelism.dp
     bandwidth = setup.accelerator.memory_bandwidth or 1.0
-    peak = _peak_flops(setup.accelerator, setup.weights)
+    peak = peak_flops(setup.accelerator, setup.weights) or 1.0
     routed = _routed_parameters(llm)
     table = (llm.vocabulary or 0) * (llm.hidden_size or 0)
     computed = max(0.0, (llm.active_parameters or llm.parameters) - table)
@@ -161,7 +162,7 @@ def work_of(setup: Setup) -> Work[float]:
         kv_s=_kv_bytes(setup) / bandwidth,
         flops_s=0.0 if llm.moe else flops_s,
         expert_flops_s=flops_s if llm.moe else 0.0,
-        attention_s=_attention_flops(setup) / group / _peak_flops(setup.accelerator, Precision.BF16),
+        attention_s=_attention_flops(setup) / group / (setup.accelerator.bf16_flops or 1.0),
         hops=float(_ALL_REDUCES_PER_LAYER * llm.layers if group > 1 else 0),
         link_s=_link_s(setup),
         input_tokens=computed_input,
@@ -180,9 +181,9 @@ def stacked(works: Sequence[Work[float]]) -> Work[Floats]:
     )
 
 
-def _peak_flops(accelerator: Accelerator, precision: Precision) -> float:
-    """Dense peak at which these weights are multiplied: where there is no such unit, at 16 bit."""
-    wide = accelerator.bf16_flops or 1.0
+def peak_flops(accelerator: Accelerator, precision: Precision) -> float | None:
+    """Dense peak at which these weights are multiplied: where there is no such unit, at 16 bit; None: not stated."""
+    wide = accelerator.bf16_flops
     match precision:
         case Precision.FP8:
             return accelerator.fp8_flops or wide
@@ -193,12 +194,7 @@ def _peak_flops(accelerator: Accelerator, precision: Precision) -> float:
 
 
 def _routed_parameters(llm: Llm) -> float:
-    """Parameters of all routed experts: as stated, else from those that a token leaves alone."""
-    if llm.moe is None:
-        return 0.0
-    idle = llm.moe.experts - llm.moe.experts_per_token
-    counted = (llm.parameters - (llm.active_parameters or 0)) * llm.moe.experts / idle if idle else 0.0
-    return min(float(llm.moe.routed_parameters or counted), float(llm.parameters))
+    return float(min(routed_parameters(llm), llm.parameters))
 
 
 def _held_tokens(setup: Setup) -> float:
@@ -211,8 +207,7 @@ def _kv_bytes(setup: Setup) -> float:
     llm = setup.llm
     length = _held_tokens(setup)
     window = min(length, llm.sliding_window_tokens or length)
-    full = llm.layers - llm.sliding_layers - llm.stateless_layers
-    held = full * length + llm.sliding_layers * window
+    held = llm.full_layers * length + llm.sliding_layers * window
     attention = llm.attention
     split = 1 if isinstance(attention, LatentAttention) else min(setup.parallelism.tp, attention.kv_heads)
     return held * attention.numbers_per_token_and_layer * bytes_of(setup.kv_cache) / split
@@ -222,8 +217,7 @@ def _attention_flops(setup: Setup) -> float:
     """Scores and values of a causal prompt, with heads as wide as the hidden state together, FLOP."""
     llm, length = setup.llm, setup.input_tokens
     window = min(length, llm.sliding_window_tokens or length)
-    full = llm.layers - llm.sliding_layers - llm.stateless_layers
-    pairs = full * length * length / 2 + llm.sliding_layers * window * (length - window / 2)
+    pairs = llm.full_layers * length * length / 2 + llm.sliding_layers * window * (length - window / 2)
     return 2 * _FLOPS_PER_PARAMETER * pairs * (1.0 - setup.cached_share) * (llm.hidden_size or 0)
 
 
