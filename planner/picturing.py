@@ -60,17 +60,10 @@ def question_of(service: Service, variant: Variant, catalog: Catalog, *, bucket:
     Raises:
         CatalogError: the LLM or the accelerator has a name that nobody knows.
     """
-    return RatingQuestion(
-        llm=catalog.llm(service.llm),
-        accelerator=catalog.accelerator(variant.accelerator),
-        variant=variant,
-        input_tokens=bucket.input_tokens,
-        output_tokens=bucket.output_tokens,
-        cached_share=bucket.cached_share,
-        arrival_cv=service.arrival_cv,
-        slo=service.slo,
-        thresholds=service.thresholds,
-    )
+    from planner.sizing.rating import question_about
+
+    llm, accelerator = catalog.llm(service.llm), catalog.accelerator(variant.accelerator)
+    return question_about(service, bucket, variant=variant, llm=llm, accelerator=accelerator)
 
 
 def look_at(question: RatingQuestion, catalog: Catalog, choice: PerformanceChoice) -> VariantPicture:

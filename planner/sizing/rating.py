@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from models.explanation import Fact
+from models.hardware import Accelerator
+from models.llm import Llm
 from models.performance import MeasuredPoint, PerformanceChoice, Rating, RatingQuestion, Unrated
 from models.queueing_profile import QueueingProfile
 from models.saturation import SaturationThresholds
@@ -18,7 +20,7 @@ from planner.performance.protocol import ManyAtOnce, PerformanceSource
 from planner.sizing.mixing import MixRating, bucket_rating, mix, weights
 from planner.sizing.names import Names
 
-__all__ = ["Rate", "Ratings", "rate_by_profiles"]
+__all__ = ["Rate", "Ratings", "question_about", "rate_by_profiles"]
 
 Rate = Callable[[RatingQuestion], Rating | Unrated]
 """Who says what one replica can do."""
@@ -185,17 +187,34 @@ class Ratings:
     def _question(
         self, service: Service, variant: Variant, bucket: Bucket, thresholds: SaturationThresholds
     ) -> RatingQuestion:
-        return RatingQuestion(
-            llm=self._names.llms[service.llm],
-            accelerator=self._names.accelerators[variant.accelerator],
-            variant=variant,
-            input_tokens=bucket.input_tokens,
-            output_tokens=bucket.output_tokens,
-            cached_share=bucket.cached_share,
-            arrival_cv=service.arrival_cv,
-            slo=service.slo,
-            thresholds=thresholds,
-        )
+        llm, accelerator = self._names.llms[service.llm], self._names.accelerators[variant.accelerator]
+        question = question_about(service, bucket, variant=variant, llm=llm, accelerator=accelerator)
+        return question if thresholds == service.thresholds else question.but(thresholds=thresholds)
+
+
+def question_about(
+    service: Service, bucket: Bucket, *, variant: Variant, llm: Llm, accelerator: Accelerator
+) -> RatingQuestion:
+    """What planning asks of a variant at one request shape of a service.
+
+    Args:
+        service: whose promises and thresholds hold.
+        bucket: shape of its requests.
+        variant: that is asked about.
+        llm: what the service names.
+        accelerator: what the variant names.
+    """
+    return RatingQuestion(
+        llm=llm,
+        accelerator=accelerator,
+        variant=variant,
+        input_tokens=bucket.input_tokens,
+        output_tokens=bucket.output_tokens,
+        cached_share=bucket.cached_share,
+        arrival_cv=service.arrival_cv,
+        slo=service.slo,
+        thresholds=service.thresholds,
+    )
 
 
 def _as_stated(found: MixRating, rated_rps: float, surge_rps: float | None) -> MixRating:
