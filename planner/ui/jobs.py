@@ -26,6 +26,8 @@ __all__ = ["Failure", "Job", "Process", "State", "Task", "Workers", "start_proce
 _KEPT_BYTES: Final = 256_000_000
 _STOP_GRACE_S: Final = 20.0
 """How long a stopped task may take to hand over the best it has before its process is ended."""
+_LEAVE_S: Final = 10.0
+"""How long closing waits for the thread of a seat, which may be at starting a process."""
 
 
 class State(StrEnum):
@@ -251,8 +253,15 @@ class Workers:
             self._woken.notify_all()
         for seat in self._seats:
             seat.end()
+        for seat in self._seats:
+            seat.leave(_LEAVE_S)
 
     # What seats need.
+
+    def is_closed(self) -> bool:
+        """Whether there will be no more work."""
+        with self._lock:
+            return self._closed
 
     def wait_until_needed(self) -> None:
         """Return when there is more to do than one process does, or the first job is over.
@@ -343,7 +352,9 @@ class _Seat:
         self._at_once = at_once
         self._process: Process | None = None
         self.key: str | None = None
-        threading.Thread(target=self._run, name="fleetplan-worker", daemon=True).start()
+        self._held = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="fleetplan-worker", daemon=True)
+        self._thread.start()
 
     def stop(self, grace_s: float) -> None:
         """Ask the task to end; end its process if it does not."""
@@ -362,20 +373,37 @@ class _Seat:
 
     def end(self) -> None:
         """End the process, if there is one."""
-        if self._process is not None:
-            self._process.end()
+        with self._held:
+            if self._process is not None:
+                self._process.end()
+            self._process = None
+
+    def leave(self, patience_s: float) -> None:
+        """Wait until the thread is over."""
+        self._thread.join(patience_s)
 
     def _run(self) -> None:
         if not self._at_once:
             self._workers.wait_until_needed()
-        self._process = self._workers.new_process()
+        self._renew()
         while (job := self._workers.next_job()) is not None:
             self.key, task = job
             if not self._do(self.key, task):
                 self._workers.lost(self.key)
-                self._process.end()
-                self._process = self._workers.new_process()
+                self._renew()
             self.key = None
+        self.end()
+
+    def _renew(self) -> None:
+        """Have a living process, but none that closing would not see: nobody would end it."""
+        self.end()
+        if self._workers.is_closed():
+            return
+        process = self._workers.new_process()
+        with self._held:
+            self._process = process
+        if self._workers.is_closed():
+            self.end()
 
     def _do(self, key: str, task: Task) -> bool:
         """Whether the process lived to say its last word."""

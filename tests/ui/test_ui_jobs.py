@@ -181,3 +181,31 @@ def test_a_real_process_plans_and_says_what_is_wrong() -> None:
     assert failed.failure is not None
     assert failed.failure.fault == "ConfigurationError"
     assert "nobody" in f"{failed.failure.message} {failed.failure.findings}"
+
+
+def test_a_process_that_is_being_made_while_the_workers_close_is_ended_too() -> None:
+    began, may_go_on, process = threading.Event(), threading.Event(), FakeProcess()
+
+    def slow() -> FakeProcess:
+        began.set()
+        may_go_on.wait(_PATIENCE_S)
+        return process
+
+    workers = Workers(1, start=slow)
+    assert began.wait(_PATIENCE_S)
+    closing = threading.Thread(target=workers.close)
+    closing.start()
+    while not workers.is_closed():
+        may_go_on.wait(0.01)
+    may_go_on.set()
+    closing.join(_PATIENCE_S)
+    assert process.ended.is_set()
+
+
+def test_a_process_that_is_lost_by_closing_gets_no_successor() -> None:
+    bench = Bench()
+    bench.workers.ask(A)
+    bench.begun(A)
+    bench.workers.close()
+    assert bench.process.ended.is_set()
+    assert bench.made.empty()
