@@ -1,0 +1,140 @@
+"""What is handed into the loop: who tells of metrics and accelerators, who decides, who acts. Four plug-in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from models.hardware import Pool
+from models.observation import (
+    EngineObservation,
+    Finding,
+    Observation,
+    QuotaObservation,
+    TrafficObservation,
+    VariantObservation,
+)
+
+__all__ = [
+    "Actuator",
+    "CapacityDiscovery",
+    "Decision",
+    "Inventory",
+    "MetricsReading",
+    "MetricsSource",
+    "Outcome",
+    "ScalingPolicy",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsReading:
+    """What a metrics source saw.
+
+    Attributes:
+        engines: by instance.
+        traffic: by model and namespace.
+        findings: series that are missing or unusable, with the likeliest reason.
+        complete: False when the source did not answer in full; nothing may be scaled in on it.
+    """
+
+    engines: tuple[EngineObservation, ...] = ()
+    traffic: tuple[TrafficObservation, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    complete: bool = True
+
+
+class MetricsSource(Protocol):
+    """Reads engines and routers. Plug-in group ``fleetplan.metrics-source``."""
+
+    def read(self, variants: Sequence[VariantObservation], now_s: float) -> MetricsReading:
+        """What engines and routers of these variants say.
+
+        It never raises for what it cannot reach: that is a finding, and ``complete`` is False.
+
+        Args:
+            variants: what is served, with namespaces, models and pods.
+            now_s: seconds of the epoch.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What a discovery saw.
+
+    Attributes:
+        pools: accelerators by type and place, with foreign use by node.
+        quotas: namespace quotas.
+        findings: nodes and objects that could not be understood.
+        complete: False when the cluster did not answer in full.
+    """
+
+    pools: tuple[Pool, ...] = ()
+    quotas: tuple[QuotaObservation, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    complete: bool = True
+
+
+class CapacityDiscovery(Protocol):
+    """Tells which accelerators there are. Plug-in group ``fleetplan.capacity-discovery``."""
+
+    def discover(self, now_s: float) -> Inventory:
+        """The accelerators that there are; never raises for what it cannot reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What one variant is to have, and why.
+
+    Attributes:
+        variant: as it was observed.
+        desired: replicas.
+        reason: one word for counters and events, e.g. ``ScaledUp``.
+        message: one sentence for people.
+        victims: pods that go first when replicas are removed, the first first.
+        facts: figures behind it, for the record.
+    """
+
+    variant: VariantObservation
+    desired: int
+    reason: str
+    message: str = ""
+    victims: tuple[str, ...] = ()
+    facts: Mapping[str, float | int | str] = field(default_factory=dict)
+
+
+class ScalingPolicy(Protocol):
+    """Decides. Plug-in group ``fleetplan.policy``."""
+
+    def decide(self, observation: Observation, now_s: float) -> Sequence[Decision]:
+        """One decision for each variant that is to change or to be held, in a stable order.
+
+        Args:
+            observation: as it was seen; variants that are left out are held.
+            now_s: seconds of the epoch.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of carrying a decision out.
+
+    Attributes:
+        decision: what was to be done.
+        applied: whether it is so now.
+        changed: whether something was written.
+        message: what was written, or why it was not; names the missing rule when access was denied.
+    """
+
+    decision: Decision
+    applied: bool
+    changed: bool
+    message: str = ""
+
+
+class Actuator(Protocol):
+    """Carries decisions out, or tells what it would do. Plug-in group ``fleetplan.actuation``."""
+
+    def act(self, decisions: Sequence[Decision], *, dry_run: bool) -> Sequence[Outcome]:
+        """One outcome for each decision, in their order; one that fails does not stop the others."""
