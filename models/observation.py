@@ -9,7 +9,7 @@ from pydantic import Field
 from models.engine import EngineArguments
 from models.hardware import Pool
 from models.ids import Name
-from models.units import Count, PositiveCount, Ratio, Rps, Seconds, Share, Tokens
+from models.units import Count, EpochSeconds, PositiveCount, Ratio, Rps, Seconds, Share, Tokens
 from models.value import Value
 from models.variant import KubernetesObject, Role
 
@@ -68,7 +68,7 @@ class EngineObservation(Value):
     variant: str = Field("", description="name of its variant (the scaler's name); empty: not attributed")
     model: str = Field("", description="served model name, as the engine says it")
     age_s: Seconds | None = Field(None, description="age of its newest sample; None: no sample at all")
-    started_s: Seconds | None = Field(None, description="start of the process, seconds of the epoch")
+    started_s: EpochSeconds | None = Field(None, description="start of the process, seconds of the epoch")
     running: Ratio | None = Field(None, description="requests in the batch now")
     waiting: Ratio | None = Field(None, description="waiting requests, maximum of the last minute")
     kv_usage: Share | None = Field(None, description="KV-cache usage, maximum of the last minute, 0..1")
@@ -153,7 +153,7 @@ class QuotaObservation(Value):
 class Observation(Value):
     """Everything that was seen at one moment, and what was not."""
 
-    at_s: Seconds = Field(description="when, seconds of the epoch")
+    at_s: EpochSeconds = Field(description="when, seconds of the epoch")
     engines: tuple[EngineObservation, ...] = Field((), description="engine instances")
     variants: tuple[VariantObservation, ...] = Field((), description="what is scaled")
     traffic: tuple[TrafficObservation, ...] = Field((), description="traffic by model and namespace")

@@ -18,6 +18,7 @@ __all__ = [
     "Bytes",
     "BytesPerSecond",
     "Count",
+    "EpochSeconds",
     "Flops",
     "GramsPerKwh",
     "Hours",
@@ -172,6 +173,7 @@ def _unit(name: str, **bounds: Any) -> Any:  # noqa: ANN401 - pydantic's Field i
 # Upper bounds lie far above any fleet and far below where sums and products of floats lose whole units.
 Seconds = Annotated[float, _quantity(_TIME_S), _unit("s", ge=0, le=1e9)]
 PositiveSeconds = Annotated[float, _quantity(_TIME_S), _unit("s", gt=0, le=1e9)]
+EpochSeconds = Annotated[float, _unit("s", ge=0, le=1e11)]
 Hours = Annotated[float, _quantity(_TIME_H), _unit("h", gt=0, le=1e9)]
 Rps = Annotated[float, _quantity(_RATE_RPS), _unit("req/s", ge=0, le=1e7)]
 PositiveRps = Annotated[float, _quantity(_RATE_RPS), _unit("req/s", ge=1e-6, le=1e9)]
