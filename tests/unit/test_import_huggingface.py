@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -320,6 +321,36 @@ def test_all_problems_come_in_one_message(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read(tmp_path, "Qwen3-8B", **wrong, quantization_config={"quant_method": "magic"})
     assert len(caught.value.findings) == 5
+
+
+def fields_of(document: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every field of a document, those of objects inside too."""
+    for name, value in document.items():
+        yield (*path, name)
+        if isinstance(value, dict):
+            yield from fields_of(value, (*path, name))
+
+
+def with_field(document: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
+    first, *rest = path
+    return document | {first: with_field(document[first], tuple(rest), value) if rest else value}
+
+
+def findings_of(path: Path) -> list[str]:
+    """Fields that are complained about."""
+    try:
+        import_huggingface(path)
+    except ConfigurationError as refused:
+        return [finding.path for finding in refused.findings]
+    return []
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("wrong", [-1, True, "a", [], 10**12])
+def test_one_wrong_field_is_one_finding(tmp_path: Path, name: str, wrong: object) -> None:
+    for path in fields_of(CONFIGS[name]):
+        found = findings_of(write_config(tmp_path, with_field(CONFIGS[name], path, wrong)))
+        assert found in ([], [".".join(path)], [""]), path
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,9 @@ def import_huggingface(path: Path, *, name: str | None = None) -> ImportedLlm:
     file = path / "config.json" if path.is_dir() else path
     outer = read_config(file)
     text = outer.inner("text_config", "llm_config", "language_config") or outer
+    if outer.findings:
+        # All that is asked below would be looked for in the wrong object.
+        raise ConfigurationError.from_findings(outer.findings)
     aside = file.parent / "hf_quant_config.json"
     beside = read_config(aside) if aside.is_file() else None
     family = family_of(text)

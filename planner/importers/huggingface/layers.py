@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from planner.importers.huggingface.families import Family
-from planner.importers.huggingface.reading import Config
+from planner.importers.huggingface.reading import LAYERS, Config
 
 __all__ = ["MOST_LAYERS", "Feed", "Mixer", "experts_of", "feeds", "layers_of", "mixers"]
 
@@ -53,10 +53,10 @@ _EXPERTS: Final = ("num_local_experts", "num_experts", "n_routed_experts")
 def layers_of(config: Config) -> int:
     """How many layers there are; where nothing says so, as many as are listed."""
     for name in ("layers_block_type", "layer_types"):
-        listed = config.items(name) if not config.has("num_hidden_layers") else None
+        listed = config.items(name) if not config.has(LAYERS) else None
         if listed and len(listed) <= MOST_LAYERS:
             return len(listed)
-    return config.need("num_hidden_layers", most=MOST_LAYERS)
+    return config.need(LAYERS, most=MOST_LAYERS)
 
 
 def experts_of(config: Config) -> int | None:
@@ -137,9 +137,8 @@ def _by_letters(config: Config, layers: int) -> Sequence[Mixer] | None:
     if letters is None:
         return None
     if len(letters) != layers or set(letters) - set(_LETTERS):
-        config.find(
-            "hybrid_override_pattern", f"{len(letters)} letters", allowed=f"{layers} letters of M, *, - and E"
-        )
+        allowed = f"{layers} letters of M, *, - and E"
+        config.find("hybrid_override_pattern", f"{len(letters)} letters", allowed=allowed, follows=(LAYERS,))
         return [Mixer.FULL] * layers
     return [_LETTERS[letter] for letter in letters]
 

@@ -94,13 +94,18 @@ def shapes_of(config: Config, family: Family, layers: int) -> Shapes:
     head_dim = config.count("head_dim", "attention_head_dim", most=10**5) or max(1, hidden // heads)
     experts = experts_of(config) or 0
     width = config.count("moe_intermediate_size", "intermediate_size", most=10**7) if experts else 0
-    if experts and width is None:
-        config.find("moe_intermediate_size", "nothing", allowed="the width of an expert")
     all_feeds = tuple(feeds(config, family, layers))
     kinds = {*all_feeds}
     dense = config.count("intermediate_size_mlp", "intermediate_size", most=10**7)
     if dense is None and kinds & {Feed.DENSE, Feed.BOTH}:
         config.find("intermediate_size", "nothing", allowed="a whole number; this field is needed")
+    elif experts and width is None:
+        config.find(
+            "moe_intermediate_size",
+            "nothing",
+            allowed="the width of an expert",
+            follows=("intermediate_size",),
+        )
     return Shapes(
         config=config,
         family=family,

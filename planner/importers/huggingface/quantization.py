@@ -79,7 +79,8 @@ def storage_of(config: Config, outer: Config, beside: Config | None) -> Storage:
     method = (quantization.text("quant_method") or "").casefold()
     read = _METHODS.get(method)
     if read is None:
-        quantization.find("quant_method", repr(method[:60]), allowed=", ".join([*_METHODS, "modelopt"]))
+        known = ", ".join([*_METHODS, "modelopt"])
+        quantization.find("quant_method", repr(method[:60]), allowed=known, follows=("quant_method",))
         return Storage(Precision.BF16)
     return read(quantization)
 
@@ -101,12 +102,15 @@ def _stays_wide(part: Part, storage: Storage, is_wide: Callable[[str], bool]) ->
 
 
 def _plain(config: Config, outer: Config) -> Storage:
-    name = config.text("dtype", "torch_dtype") or outer.text("dtype", "torch_dtype") or "bfloat16"
-    name = name.removeprefix("torch.")
+    said = next(
+        ((each, field) for each in (config, outer) for field in ("dtype", "torch_dtype") if each.text(field)),
+        None,
+    )
+    name = "bfloat16" if said is None else (said[0].text(said[1]) or "").removeprefix("torch.")
     if name == "auto":
         name = "bfloat16"
-    if name not in _DTYPES:
-        outer.find("torch_dtype", repr(name[:60]), allowed=", ".join(_DTYPES))
+    if said is not None and name not in _DTYPES:
+        said[0].find(said[1], repr(name[:60]), allowed=", ".join(_DTYPES))
     return Storage(_DTYPES.get(name, Precision.BF16))
 
 
@@ -125,7 +129,7 @@ def _grouped(config: Config) -> Storage:
     """AWQ and GPTQ: integers in groups, each with a scale and a zero."""
     bits = config.count("bits", "w_bit", most=16)
     if bits is None:
-        config.find("bits", "nothing", allowed="4 or 8")
+        config.find("bits", "nothing", allowed="4 or 8", follows=("w_bit",))
     return Storage(
         _integer(config, bits or _FOUR), _with_scales(config, bits or _FOUR, zero=True), _ignored(config)
     )

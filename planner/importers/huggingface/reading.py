@@ -10,7 +10,12 @@ from typing import Any, Final
 
 from planner.errors import ConfigurationError, Finding
 
-__all__ = ["Config", "read_config", "read_json"]
+__all__ = ["LAYERS", "Config", "read_config", "read_json"]
+
+LAYERS: Final = "num_hidden_layers"
+"""The field that says how many layers there are."""
+
+_NOTHING: Final = "nothing"
 
 _MOST_BYTES: Final = 32 * 2**20
 _MOST: Final = 10**9
@@ -70,12 +75,29 @@ class Config:
         self.findings = findings
         self.path = path
 
-    def find(self, name: str, found: str, *, allowed: str, suggestion: str | None = None) -> None:
-        """Note that something is wrong with a field."""
-        where = f"{self.path}.{name}" if self.path and name else self.path or name
-        finding = Finding(self.file, None, where, found, allowed, suggestion)
-        if finding not in self.findings:
-            self.findings.append(finding)
+    def find(
+        self,
+        name: str,
+        found: str,
+        *,
+        allowed: str,
+        suggestion: str | None = None,
+        follows: Sequence[str] = (),
+    ) -> None:
+        """Note that something is wrong with a field; one value is complained about once, and not as missing too.
+
+        ``follows`` are other fields that this was judged by: where one of them is wrong, nothing is known of this one.
+        """
+        where, others = self._place(name), {self._place(each) for each in follows}
+        known = any(
+            each.path in others or (each.path == where and found in {each.found, _NOTHING})
+            for each in self.findings
+        )
+        if not known:
+            self.findings.append(Finding(self.file, None, where, found, allowed, suggestion))
+
+    def _place(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path and name else self.path or name
 
     def count(self, *names: str, least: int = 1, most: int = _MOST) -> int | None:
         """The first of these fields that is there and not null; None: none of them."""
@@ -94,7 +116,7 @@ class Config:
     def need(self, *names: str, most: int = _MOST) -> int:
         """As :meth:`count`; a missing field is a finding and reads as 1."""
         if self._first(names) is None:
-            self.find(names[0], "nothing", allowed="a whole number; this field is needed")
+            self.find(names[0], _NOTHING, allowed="a whole number; this field is needed")
         return self.count(*names, most=most) or 1
 
     def flag(self, name: str, default: bool) -> bool:
@@ -127,7 +149,8 @@ class Config:
             self.find(name, _shown(value), allowed="a list")
             return None
         if length is not None and len(value) != length:
-            self.find(name, f"{len(value)} items", allowed=f"{length}, one for each layer")
+            allowed = f"{length}, one for each layer"
+            self.find(name, f"{len(value)} items", allowed=allowed, follows=(LAYERS,))
             return None
         return value
 
