@@ -9,6 +9,13 @@ Source: arXiv 2603.09730, the saturation model; details as llm-d's autoscaler ha
 
 from __future__ import annotations
 
+from planner.saturation.cycles import (
+    Judged,
+    PercentageRules,
+    ServiceReading,
+    percentage_cycle,
+    token_cycle,
+)
 from planner.saturation.memory import LimitKey, OutputClass, Stored, TokenMemory, VariantKey, output_class
 from planner.saturation.pace import Pace, PaceHistory, Sample, Tier, fit_pace
 from planner.saturation.percentage import analyze
@@ -49,15 +56,18 @@ __all__ = [
     "Cycle",
     "EngineLimits",
     "InstanceReading",
+    "Judged",
     "LimitKey",
     "OutputClass",
     "Pace",
     "PaceHistory",
     "PaceMemory",
+    "PercentageRules",
     "ReplicaState",
     "Sample",
     "SaturationSignal",
     "SchedulerQueue",
+    "ServiceReading",
     "Shifting",
     "Sized",
     "Step",
@@ -80,6 +90,7 @@ __all__ = [
     "is_live",
     "median",
     "output_class",
+    "percentage_cycle",
     "queue_rate",
     "queued_tokens",
     "safety_net",
@@ -87,4 +98,5 @@ __all__ = [
     "shift_roles",
     "state_of",
     "threshold_step",
+    "token_cycle",
 ]
