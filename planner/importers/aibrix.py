@@ -7,7 +7,7 @@ Profiles hold no traffic, so it is given beside them. Their grids may differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +28,12 @@ _AXES: Final = 2
 
 
 def import_aibrix(
-    paths: Sequence[Path], catalog: Catalog, *, named: Named, traffic: Sequence[Traffic]
+    paths: Sequence[Path],
+    catalog: Catalog,
+    *,
+    named: Named,
+    traffic: Sequence[Traffic] | None,
+    wrong: Iterable[Finding] = (),
 ) -> tuple[Scenario, tuple[str, ...]]:
     """The scenario that profiles and traffic describe, and notes on promises that it cannot hold.
 
@@ -36,53 +41,70 @@ def import_aibrix(
         paths: one JSON file for each Deployment.
         catalog: knows the GPU types and the LLM.
         named: what the files do not say.
-        traffic: request shapes with their rates.
+        traffic: request shapes with their rates; None: ``wrong`` says why there are none.
+        wrong: what is wrong already with what was said beside the files.
 
     Raises:
         ConfigurationError: anything in the files that cannot be, promises that differ between them, or names that
             the catalog does not know; all at once.
     """
-    documents = [Document(path) for path in paths]
+    findings = list(wrong)
+    documents = [document for path in paths if (document := _opened(path, findings)) is not None]
     if not documents:
-        raise ConfigurationError.from_findings([Finding("", None, "PATH", "no profile", "at least one file")])
+        findings = findings or [Finding("", None, "PATH", "no profile", "at least one file")]
+        raise ConfigurationError.from_findings(findings)
+    first = documents[0]
     for document in documents:
         document.keys(_NEEDED, _KNOWN)
-    _refuse(documents)
     grids = [_grid(document) for document in documents]
     said = [_slo(document) for document in documents]
-    first = documents[0]
-    for grid in {grid.gpu for grid in grids if [each.gpu for each in grids].count(grid.gpu) > 1}:
-        first.find("gpu", f"{grid} in several files", allowed="each Deployment once")
-    if any(slo != said[0][0] for slo, _ in said):
+    readable = [
+        slo for slo, document in zip(said, documents, strict=True) if not document.complains_of("slos")
+    ]
+    _compare(first, grids, [slo for slo, _ in readable])
+    each_once = list({grid.gpu: grid for grid in grids}.values())
+    # Findings of all files are raised where the scenario is made of them.
+    first.findings[:] = [*findings, *(each for document in documents for each in document.findings)]
+    scenario = scenario_of(first, each_once, traffic, named=named, catalog=catalog, slo=said[0][0])
+    return scenario, tuple(sorted({note for _, notes in said for note in notes}))
+
+
+def _opened(path: Path, findings: list[Finding]) -> Document | None:
+    try:
+        return Document(path)
+    except ConfigurationError as refusal:
+        findings += refusal.findings
+        return None
+
+
+def _compare(first: Document, grids: Sequence[Grid], said: Sequence[Slo]) -> None:
+    """Several files are of different Deployments and of the same promises."""
+    names = [grid.gpu for grid in grids]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        first.find("gpu", f"{name} in several files", allowed="each Deployment once")
+    if len({*said}) > 1:
         first.find(
             "slos",
             "other promises than in another file",
             allowed="profiles that were taken at the same promises",
         )
-    _refuse(documents)
-    scenario = scenario_of(first, grids, traffic, named=named, catalog=catalog, slo=said[0][0])
-    return scenario, tuple(sorted({note for _, notes in said for note in notes}))
-
-
-def _refuse(documents: Sequence[Document]) -> None:
-    findings = [finding for document in documents for finding in document.findings]
-    if findings:
-        raise ConfigurationError.from_findings(findings)
 
 
 def _grid(document: Document) -> Grid:
     data = document.data
-    gpu = data["gpu"]
+    gpu = data.get("gpu", document.name)
     if not isinstance(gpu, str) or not gpu:
         document.find("gpu", gpu, allowed="the name of a Deployment")
         gpu = document.name
-    cost = document.number("cost", data["cost"], most=1e6)
+    cost = document.number("cost", data.get("cost", 0), most=1e6)
     return Grid(gpu, cost or 0.0, _rates(document))
 
 
 def _rates(document: Document) -> tuple[ShapeRate, ...]:
     """The table with rows and columns exchanged, so that rows are inputs as elsewhere."""
-    axes, table = document.data["indexes"], document.data["tputs"]
+    axes, table = document.data.get("indexes"), document.data.get("tputs")
+    if axes is None or table is None:
+        return ()
     if not isinstance(axes, list) or len(axes) != _AXES:
         document.find("indexes", axes, allowed="two lists: output lengths, input lengths")
         return ()

@@ -11,7 +11,10 @@ from typing import Any, Final
 from planner.errors import ConfigurationError, Finding, nearest
 from planner.importers.huggingface.reading import read_json
 
-__all__ = ["Document", "identifier"]
+__all__ = ["MOST_TOKENS", "Document", "identifier"]
+
+MOST_TOKENS: Final = 10**8
+"""Longest input or output of a request shape."""
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -40,6 +43,18 @@ class Document:
     def find(self, path: str, found: object, *, allowed: str, suggestion: str | None = None) -> None:
         """Note that something is wrong."""
         self.findings.append(Finding(self.file, None, path, _shown(found), allowed, suggestion))
+
+    def find_option(self, option: str, found: object, *, allowed: str, suggestion: str | None = None) -> None:
+        """Note that something is wrong with what was said beside the document."""
+        self.findings.append(Finding("", None, option, _shown(found), allowed, suggestion))
+
+    def complains_of(self, field: str) -> bool:
+        """Whether something is wrong with a field of the document or below it."""
+        return any(
+            each.path == field or each.path.startswith((f"{field}.", f"{field}["))
+            for each in self.findings
+            if each.file == self.file
+        )
 
     def check(self) -> None:
         """Refuse a document with findings.
@@ -77,7 +92,7 @@ class Document:
             return None
         return float(value)
 
-    def counts(self, path: str, value: object, *, most: int = 10**8) -> tuple[int, ...]:
+    def counts(self, path: str, value: object, *, most: int = MOST_TOKENS) -> tuple[int, ...]:
         """Whole numbers, each larger than the one before; empty and a finding where they are none."""
         whole = (
             isinstance(value, list)

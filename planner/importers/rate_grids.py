@@ -85,7 +85,7 @@ def grid_of(
 def scenario_of(
     document: Document,
     grids: Sequence[Grid],
-    traffic: Sequence[Traffic],
+    traffic: Sequence[Traffic] | None,
     *,
     named: Named,
     catalog: Catalog,
@@ -93,7 +93,8 @@ def scenario_of(
 ) -> Scenario:
     """The scenario: buckets are routed by length, pools are unlimited, replicas cost what the file says.
 
-    Shapes without traffic are left out of the service, not out of the rates.
+    Shapes without traffic are left out of the service, not out of the rates. Traffic that could not be read is None:
+    what is wrong with it was said.
 
     Raises:
         ConfigurationError: findings of the document, names that the catalog does not know, or no traffic.
@@ -103,8 +104,8 @@ def scenario_of(
     ids = [identifier(grid.gpu) for grid in grids]
     for again in sorted({name for name in ids if ids.count(name) > 1}):
         document.find(again, f"the name {again} for several GPU types", allowed="names that differ")
-    busy = [each for each in traffic if each.arrival_rps > 0]
-    if not busy:
+    busy = [each for each in traffic or () if each.arrival_rps > 0]
+    if not busy and traffic is not None:
         document.find("", "no traffic", allowed="at least one shape with requests")
     total = math.fsum(each.arrival_rps for each in busy)
     if not math.isfinite(total) or total > 1e9:  # noqa: PLR2004 - the largest rate of a scenario
@@ -153,7 +154,8 @@ def _llm(document: Document, name: str, catalog: Catalog) -> Llm | None:
         return catalog.llm(name)
     except CatalogError:
         near = nearest(name, catalog.llms)
-        document.find("--llm", name, allowed="an LLM that 'fleetplan catalog list' shows", suggestion=near)
+        allowed = "an LLM that 'fleetplan catalog list' shows"
+        document.find_option("--llm", name, allowed=allowed, suggestion=near)
         return None
 
 
@@ -162,10 +164,11 @@ def _accelerator(document: Document, gpu: str, named: Named, catalog: Catalog) -
     try:
         return catalog.accelerator(name)
     except CatalogError:
-        document.find(
-            gpu,
-            name,
-            allowed=f"an accelerator of the catalog; name it with --accelerator {gpu}=NAME",
-            suggestion=nearest(name, catalog.accelerators),
-        )
+        near = nearest(name, catalog.accelerators)
+        if gpu in named.accelerators:
+            allowed = "an accelerator that 'fleetplan catalog list' shows"
+            document.find_option("--accelerator", f"{gpu}={name}", allowed=allowed, suggestion=near)
+        else:
+            allowed = f"an accelerator of the catalog; name it with --accelerator {gpu}=NAME"
+            document.find(gpu, name, allowed=allowed, suggestion=near)
         return None

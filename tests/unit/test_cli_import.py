@@ -126,3 +126,45 @@ def test_a_command_line_becomes_a_scenario(tmp_path: Path) -> None:
     part = run("import", "vllm", path, "--accelerator", "H100", "-o", tmp_path / "part.yaml")
     assert part.exit_code == 0
     assert "traffic and pools are left to you" in part.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phrases"),
+    [
+        (
+            ["melange", "m.json", "n.json", "-o", "none/s.yaml", "--llm", "nobody", "--accelerator", "x",
+             "--accelerator", "A10G=A11G", "--inputs", "1,x", "--outputs", "y"],
+            ["PATH: found 2 files", "none/s.yaml: found", "--llm: found nobody", "--accelerator: found 'x'",
+             "--accelerator: found A10G=A11G", "did you mean 'A10G'", "--inputs: found '1,x'",
+             "--outputs: found 'y'", "m.json: gpu_info.A10G.cost: found x", "n.json: found No such file"],
+        ),
+        (
+            ["aibrix", "p.json", "q.json", "-o", "none/s.yaml", "--llm", "nobody", "--accelerator", "x",
+             "--traffic", "1", "--traffic", "1x1=nan"],
+            ["none/s.yaml: found", "--llm: found nobody", "--accelerator: found 'x'", "--traffic: found '1'",
+             "--traffic: found '1x1=nan'", "p.json: cost: found dear", "q.json: found No such file"],
+        ),
+        (
+            ["vllm", "none.sh", "-o", "none/s.yaml", "--traffic", "1"],
+            ["none/s.yaml: found", "--traffic: found '1'", "none.sh: found"],
+        ),
+        (
+            ["huggingface", "none.json", "p.json", "-o", "none/s.yaml", "--name", "both"],
+            ["none/s.yaml: found", "--name: found both", "none.json: found", "p.json: model_type"],
+        ),
+        (["inferno", "none.json", "-o", "none/s.yaml"], ["none/s.yaml: found", "none.json: found"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_options_and_files_comes_at_once_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], phrases: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    system = {"gpu_info": {"A10G": {"cost": "x", "tputs": [[1]]}}, "workload_distribution": [[1]]}
+    Path("m.json").write_text(json.dumps(system | {"total_request_rate": 1}), encoding="utf-8")
+    profile = {"gpu": "A10G", "cost": "dear", "tputs": [[1]], "indexes": [[1], [1]]}
+    Path("p.json").write_text(json.dumps(profile), encoding="utf-8")
+    done = run("import", *arguments)
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert [phrase for phrase in phrases if said.count(phrase) != 1] == [], done.output
+    assert not Path("s.yaml").exists()

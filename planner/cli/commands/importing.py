@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 import yaml
 
 from planner.cli.edge import Common, ExitCode
+from planner.cli.gathering import Gathering, made
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding
@@ -35,8 +36,6 @@ __all__ = [
 _MARK: Final = "# Imported by fleetplan"
 _MOST_TOKENS: Final = 10**8
 _MOST_RPS: Final = 1e9
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,15 +144,17 @@ def import_huggingface(options: HuggingfaceOptions) -> ExitCode:
     """Turn a local Hugging Face config.json into an LLM entry."""
     from planner.importers.huggingface import import_huggingface as read
 
+    asked = Gathering()
     if options.name is not None and len(options.paths) > 1:
-        raise _wrong("--name", options.name, "no name where there are several files")
+        asked.wrong("--name", options.name, "no name where there are several files")
     output = _output(options.output, options.paths, force=options.force)
-    output.check()
-    imported = _each(options.paths, lambda path: read(path, name=options.name))
+    asked.attempt(output.check)
+    read_files = [asked.attempt(lambda path=path: read(path, name=options.name)) for path in options.paths]  # type: ignore[misc]
+    imported = [each for each in read_files if each is not None]
     names = [each.llm.id for each in imported]
-    again = next((name for name in names if names.count(name) > 1), None)
-    if again is not None:
-        raise _wrong("PATH", f"{again} twice", "files of different LLMs")
+    for again in sorted({name for name in names if names.count(name) > 1 and options.name is None}):
+        asked.wrong("PATH", f"{again} twice", "files of different LLMs")
+    asked.check()
     entries = {each.llm.id: _entry(each.llm) for each in imported}
     put(output, yaml.safe_dump({"llms": entries}, sort_keys=False, allow_unicode=True, width=110))
     for each in imported:
@@ -169,18 +170,25 @@ def import_melange(options: MelangeOptions) -> ExitCode:
     from planner.planning import known_catalog
     from planner.scenario import dump_scenario
 
+    asked = Gathering()
     if len(options.paths) != 1:
-        raise _wrong("PATH", f"{len(options.paths)} files", "one file")
+        asked.wrong("PATH", f"{len(options.paths)} files", "one file")
     output = _output(options.output, options.paths, force=options.force)
-    output.check()
-    scenario = read(
-        options.paths[0],
-        known_catalog(),
-        named=Named(options.llm, _pairs(options.accelerator or ()), options.service),
-        inputs=_counts("--inputs", options.inputs),
-        outputs=_counts("--outputs", options.outputs),
-    )
-    put(output, dump_scenario(scenario))
+    asked.attempt(output.check)
+    named = Named(options.llm, _pairs(options.accelerator or (), asked), options.service)
+    inputs = asked.attempt(lambda: _counts("--inputs", options.inputs))
+    outputs = asked.attempt(lambda: _counts("--outputs", options.outputs))
+    catalog, wrong = known_catalog(), asked.findings
+    scenarios = [
+        asked.attempt(
+            lambda path=path: read(  # type: ignore[misc]
+                path, catalog, named=named, inputs=inputs, outputs=outputs, wrong=wrong
+            )
+        )
+        for path in options.paths
+    ]
+    asked.check()
+    put(output, dump_scenario(made(scenarios[0])))
     return ExitCode.DONE
 
 
@@ -191,14 +199,18 @@ def import_aibrix(options: AibrixOptions) -> ExitCode:
     from planner.planning import known_catalog
     from planner.scenario import dump_scenario
 
+    asked = Gathering()
     output = _output(options.output, options.paths, force=options.force)
-    output.check()
-    scenario, notes = read(
-        options.paths,
-        known_catalog(),
-        named=Named(options.llm, _pairs(options.accelerator or ()), options.service),
-        traffic=[_traffic(text) for text in options.traffic],
+    asked.attempt(output.check)
+    named = Named(options.llm, _pairs(options.accelerator or (), asked), options.service)
+    shapes = [asked.attempt(lambda text=text: _traffic(text)) for text in options.traffic]  # type: ignore[misc]
+    traffic = [each for each in shapes if each is not None]
+    stated, wrong = traffic if len(traffic) == len(shapes) else None, asked.findings
+    found = asked.attempt(
+        lambda: read(options.paths, known_catalog(), named=named, traffic=stated, wrong=wrong)
     )
+    asked.check()
+    scenario, notes = made(found)
     put(output, dump_scenario(scenario))
     for each in notes:
         note(each)
@@ -211,16 +223,21 @@ def import_vllm(options: VllmOptions) -> ExitCode:
     from planner.importers.vllm import services_of
     from planner.planning import known_catalog
 
+    asked = Gathering()
     output = _output(options.output, options.paths, force=options.force)
-    output.check()
-    variants = read(options.paths, known_catalog(), accelerator=options.accelerator)
+    asked.attempt(output.check)
+    stated = options.traffic
+    traffic = None if stated is None else asked.attempt(lambda: _traffic(stated))
+    found = asked.attempt(lambda: read(options.paths, known_catalog(), accelerator=options.accelerator))
+    asked.check()
+    variants = made(found)
     document: dict[str, object] = {
         "services": {name: dict(each) for name, each in services_of(variants).items()}
     }
-    if options.traffic is None:
+    if traffic is None:
         note("traffic and pools are left to you: add them, or give --traffic INxOUT=RATE")
     else:
-        document = _with_traffic(document, variants, _traffic(options.traffic))
+        document = _with_traffic(document, variants, traffic)
     put(output, yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
     for each in variants:
         for left_out in each.notes:
@@ -266,28 +283,15 @@ def _output(path: Path, inputs: Iterable[Path], *, force: bool) -> Output:
     return Output(path=path, ours=begins_with(_MARK), inputs=tuple(inputs), force=force)
 
 
-def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> list[T]:
-    """Every file read; the problems of all of them at once."""
-    found: list[T] = []
-    findings: list[Finding] = []
-    for path in paths:
-        try:
-            found.append(read(path))
-        except ConfigurationError as error:
-            findings += error.findings
-    if findings:
-        raise ConfigurationError.from_findings(findings)
-    return found
-
-
-def _pairs(texts: Iterable[str]) -> Mapping[str, str]:
+def _pairs(texts: Iterable[str], asked: Gathering) -> Mapping[str, str]:
     """``GPU=NAME`` texts; the last one of a GPU counts."""
     pairs: dict[str, str] = {}
     for text in texts:
         gpu, sign, name = text.partition("=")
-        if not (sign and gpu.strip() and name.strip()):
-            raise _wrong("--accelerator", repr(text), "GPU=NAME")
-        pairs[gpu.strip()] = name.strip()
+        if sign and gpu.strip() and name.strip():
+            pairs[gpu.strip()] = name.strip()
+        else:
+            asked.wrong("--accelerator", repr(text), "GPU=NAME")
     return pairs
 
 

@@ -10,6 +10,7 @@ import typer
 
 from planner.cli.commands.importing import put
 from planner.cli.edge import Common, ExitCode
+from planner.cli.gathering import Gathering, made
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
 
 __all__ = ["InfernoOptions", "import_inferno"]
@@ -47,6 +48,9 @@ def import_inferno(options: InfernoOptions) -> ExitCode:
     output = Output(
         path=options.output, ours=begins_with(_MARK), inputs=tuple(options.paths), force=options.force
     )
-    output.check()
-    put(output, dump_scenario(read(options.paths, name=options.name)))
+    asked = Gathering()
+    asked.attempt(output.check)
+    scenario = asked.attempt(lambda: read(options.paths, name=options.name))
+    asked.check()
+    put(output, dump_scenario(made(scenario)))
     return ExitCode.DONE

@@ -14,6 +14,7 @@ import typer
 
 from planner.cli.asking import AT_HELP, VARIANT_FORM
 from planner.cli.edge import Common, ExitCode
+from planner.cli.gathering import Gathering, made
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note, out_console
 from planner.errors import CatalogError, Finding, nearest
@@ -213,11 +214,11 @@ def plugins(options: PluginOptions) -> ExitCode:
     from planner.performance import SOURCES
 
     del options
-    made = table([Column(header, right=False) for header in ("kind", "name", "from", "loads")])
+    listed = table([Column(header, right=False) for header in ("kind", "name", "from", "loads")])
     for kind, found in ((SOLVERS.kind, SOLVERS.plugins()), (SOURCES.kind, SOURCES.plugins())):
         for plugin in found:
-            made.add_row(kind, plugin.name, plugin.source, plugin.target)
-    out_console().print(made)
+            listed.add_row(kind, plugin.name, plugin.source, plugin.target)
+    out_console().print(listed)
     return ExitCode.DONE
 
 
@@ -233,9 +234,15 @@ def import_aiconfigurator(options: ImportOptions) -> ExitCode:
         inputs=tuple(options.paths),
         force=options.force,
     )
-    output.check()
+    asked = Gathering()
+    asked.attempt(output.check)
     catalog = _catalog()
-    imported = [read(path, catalog, source=options.source) for path in options.paths]
+    tables = [
+        asked.attempt(lambda path=path: read(path, catalog, source=options.source))  # type: ignore[misc]
+        for path in options.paths
+    ]
+    asked.check()
+    imported = [made(table) for table in tables]
     points = [point for table in imported for point in table.points]
     with output.at_once() as temporary:
         write_profile(points, temporary)

@@ -1,0 +1,62 @@
+"""Everything that is wrong with what one command was given, said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from planner.errors import ConfigurationError, Finding, InternalError
+
+__all__ = ["Gathering", "made"]
+
+T = TypeVar("T")
+
+
+class Gathering:
+    """Readers of options and files, each of which is tried; what they refuse is raised together."""
+
+    def __init__(self) -> None:
+        self._findings: list[Finding] = []
+        self._headings: list[str] = []
+
+    def attempt(self, read: Callable[[], T]) -> T | None:
+        """What a reader gives; None where it refuses."""
+        try:
+            return read()
+        except ConfigurationError as refusal:
+            self._findings += refusal.findings
+            if not refusal.findings:
+                self._headings.append(str(refusal))
+            return None
+
+    def wrong(self, path: str, found: str, allowed: str) -> None:
+        """Note that something is wrong with an option."""
+        self._findings.append(Finding("", None, path, found, allowed))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was refused until now."""
+        return tuple(self._findings)
+
+    def check(self) -> None:
+        """Refuse what was gathered.
+
+        Raises:
+            ConfigurationError: a reader refused; lists every finding once.
+        """
+        findings = dict.fromkeys(self._findings)
+        if self._headings:
+            raise ConfigurationError("; ".join(dict.fromkeys(self._headings)), findings=findings)
+        if findings:
+            raise ConfigurationError.from_findings(findings)
+
+
+def made(found: T | None) -> T:
+    """What an attempt gave, after :meth:`Gathering.check` let it pass.
+
+    Raises:
+        InternalError: it was refused without a finding.
+    """
+    if found is None:
+        raise InternalError("an input was refused without a finding")
+    return found
