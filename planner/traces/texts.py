@@ -69,9 +69,8 @@ def seconds_of_dates(texts: Sequence[Any], reference_ns: int) -> NDArray[np.floa
     """
     stamps = _stamps_at_once(texts)
     if stamps is None:
-        return np.array([_seconds(text, reference_ns) for text in texts])
-    seconds: NDArray[np.float64] = (stamps - reference_ns) * _NS
-    return seconds
+        return np.fromiter((_seconds(text, reference_ns) for text in texts), np.float64)
+    return np.multiply(stamps - reference_ns, _NS, dtype=np.float64)
 
 
 def _stamps_at_once(texts: Sequence[Any]) -> NDArray[np.int64] | None:

@@ -1,0 +1,334 @@
+"""How long the steps of one replica take, for the digital twin: from the source that says what the replica carries.
+
+In this order: queueing parameters that the variant states; a stated capacity; then the sources of the scenario. What each
+gives becomes step times like this:
+
+- **queueing parameters** are step times: alpha + beta per computed token + gamma per token read.
+- **measured rows** of the nearest shape: a decode step at c requests takes what remains of the inter-token latency when
+  the prefills that shared the steps are taken off, c·(input/output)·p, where p = min over rows of (TTFT - ITL)/input is a
+  prefill token's time. So a closed loop of c requests shows the measured latencies again.
+- **the roofline**: its iteration over requests and context, its prefill over chunk and context, at the scenario's
+  pessimism.
+- **a rate alone** (a stated capacity, or a source that is not ours) knows no step. The replica is taken to be just
+  inside its promises and trigger at that rate, which is what the rate means: so many requests are in flight by Little's
+  law, and the roofline's steps are stretched until they carry the rate. Where the LLM's size is unknown, half of a step is
+  taken to be fixed, a quarter to follow the decoding requests and a quarter the prefill tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from models.performance import MeasuredPoint, Origin, Rating, RatingQuestion
+from models.queueing import QueueingParameters
+from models.twin_timing import Grid, LinearTiming, QueueingTiming, TableTiming, Timing
+from models.variant import Role
+from planner.errors import ConfigurationError, Finding
+from planner.performance.given import kv_capacity, rate_given
+from planner.performance.picture import nearest_rows
+from planner.performance.protocol import Knowledge, PerformanceSource
+from planner.performance.queueing import QueueingSource
+from planner.performance.residence import e2e_s, resident_tokens
+from planner.performance.roofline.formula import prefill_s, step_s
+from planner.performance.roofline.source import Roofline, Setting, latencies
+from planner.performance.roofline.work import Work, lacking, setup_of, work_of
+
+__all__ = ["StepTimes", "step_times"]
+
+_MAX_REQUESTS: Final = 256
+_MAX_TOKENS: Final = 8192
+_LEAST_DECODE: Final = 0.2
+"""Share of the inter-token latency that decoding takes at least: prefills of a noisy first token take no more."""
+
+_CHUNKS: Final = (1, 64, 256, 1024, 2048, 4096, 8192, 16_384)
+_CONTEXTS: Final = (16, 512, 2048, 8192, 32_768, 131_072)
+_FIXED, _DECODE, _PREFILL = 0.5, 0.25, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """What the twin must know of a replica's engine.
+
+    Attributes:
+        timing: of a step.
+        max_requests: in one step.
+        max_tokens: in one step.
+        kv_tokens: of the whole KV cache.
+        origin: whether figures were given, measured or modeled.
+        source: where they are from.
+    """
+
+    timing: Timing
+    max_requests: int
+    max_tokens: int
+    kv_tokens: float
+    origin: Origin
+    source: str
+
+
+def step_times(
+    question: RatingQuestion, knowledge: Knowledge, sources: Sequence[PerformanceSource]
+) -> StepTimes:
+    """The step times of a variant.
+
+    Args:
+        question: variant, shape, promises and thresholds.
+        knowledge: tables and parameters that sources are made from.
+        sources: who is asked, in this order.
+
+    Raises:
+        ConfigurationError: nothing says how fast the variant is.
+    """
+    stated = question.variant.queueing
+    if stated is not None:
+        return _queueing(question, stated, "variant.queueing")
+    given = rate_given(question)
+    if isinstance(given, Rating):
+        return _of_rate(question, given, knowledge)
+    for source in sources:
+        found = _of_source(question, source, knowledge)
+        if found is not None:
+            return found
+    variant = question.variant
+    raise ConfigurationError.from_findings(
+        [
+            Finding(
+                "", None, f"variant {variant.id}",
+                f"nothing that says how fast it serves {question.llm.id} on {question.accelerator.id}",
+                "a capacity, queueing parameters, a profile, or an LLM and an accelerator whose figures are known",
+            )
+        ]
+    )  # fmt: skip
+
+
+def _of_source(question: RatingQuestion, source: PerformanceSource, knowledge: Knowledge) -> StepTimes | None:
+    """What one source knows; None: nothing of this variant."""
+    match source.name:
+        case "queueing":
+            known = QueueingSource(knowledge.queueing).known(question)
+            return None if known is None else _queueing(question, *known)
+        case "measured":
+            rows = _comparable(nearest_rows(question, knowledge))
+            return _measured(question, rows) if rows else None
+        case "roofline":
+            return _roofline(question, knowledge) if _is_known(question) else None
+        case _:
+            rating = source.rate(question)
+            return _of_rate(question, rating, knowledge) if isinstance(rating, Rating) else None
+
+
+def _limits(question: RatingQuestion, parameters: QueueingParameters | None = None) -> tuple[int, int]:
+    """Requests and tokens of one step: as the engine is started, else as parameters say, else vLLM's defaults."""
+    arguments = question.variant.engine_arguments
+    requests = arguments.max_requests or (parameters.max_batch if parameters else _MAX_REQUESTS)
+    tokens = arguments.batched_tokens or (parameters.chunk_tokens if parameters else _MAX_TOKENS)
+    return requests, max(tokens, requests)
+
+
+def _kv(question: RatingQuestion, in_flight: float) -> float:
+    """The KV capacity; where nobody knows it, one that stands at its trigger with so many requests."""
+    known = kv_capacity(question)
+    if known is not None:
+        return known
+    thresholds = question.thresholds
+    return in_flight * resident_tokens(question) / (thresholds.tau_kv - thresholds.gamma_kv)
+
+
+def _queueing(question: RatingQuestion, parameters: QueueingParameters, source: str) -> StepTimes:
+    requests, tokens = _limits(question, parameters)
+    timing = QueueingTiming(
+        alpha_ms=parameters.alpha_ms,
+        beta_ms_per_token=parameters.beta_ms_per_token,
+        gamma_ms_per_token=parameters.gamma_ms_per_token,
+    )
+    return StepTimes(
+        timing, requests, tokens, _kv(question, requests), Origin.MODELED, f"queueing model, {source}"
+    )
+
+
+def _comparable(rows: Sequence[MeasuredPoint]) -> list[MeasuredPoint]:
+    """Rows of one engine, version and source: those that are most, then first by name."""
+    groups: dict[tuple[str, str, str, str], list[MeasuredPoint]] = {}
+    for row in rows:
+        key = (row.engine, row.engine_version or "", row.source, str(row.at))
+        groups.setdefault(key, []).append(row)
+    if not groups:
+        return []
+    best = min(groups, key=lambda key: (-len(groups[key]), key))
+    by_load = {row.concurrency: row for row in reversed(groups[best])}
+    return [by_load[load] for load in sorted(by_load)]
+
+
+def _measured(question: RatingQuestion, rows: Sequence[MeasuredPoint]) -> StepTimes:
+    first, role = rows[0], question.variant.role
+    prompt, answer = first.input_tokens, first.output_tokens
+    token_s = 0.0
+    if role is not Role.DECODE:
+        own = [row.ttft_s if role is Role.PREFILL else row.ttft_s - row.itl_s for row in rows]
+        token_s = max(0.0, min(own)) / prompt
+    loads = [float(row.concurrency) for row in rows]
+    shared = 0.0 if role is not Role.BOTH else token_s * prompt / answer
+    decode = np.array([max(row.itl_s - row.concurrency * shared, _LEAST_DECODE * row.itl_s) for row in rows])
+    steps = np.maximum.accumulate(decode).tolist()
+    if len(rows) == 1:
+        # One row says nothing of other loads: half of the step is taken to follow the requests.
+        loads, steps = [1.0, 2 * loads[0]], [steps[0] * (0.5 + 0.5 / loads[0]), 1.5 * steps[0]]
+    context = float(prompt + answer / 2)
+    timing = TableTiming(
+        decode=Grid(rows=tuple(loads), columns=(context,), seconds=tuple((step,) for step in steps)),
+        prefill=Grid(rows=(0.0, 1000.0), columns=(0.0,), seconds=((0.0,), (1000.0 * token_s,))),
+    )
+    requests, tokens = _limits(question)
+    source = f"{first.source}: {len(rows)} rows at {prompt} × {answer} tokens"
+    return StepTimes(timing, max(requests, int(loads[-1])), max(tokens, int(loads[-1])),
+                     _kv(question, loads[-1]), Origin.MEASURED, source)  # fmt: skip
+
+
+def _is_known(question: RatingQuestion) -> bool:
+    return (
+        not question.llm.opaque and question.variant.pods_per_replica == 1 and not lacking(setup_of(question))
+    )
+
+
+def _roofline(question: RatingQuestion, knowledge: Knowledge) -> StepTimes:
+    level = knowledge.choice.pessimism
+    setting = Roofline(knowledge).setting(question, level)
+    requests, tokens = _limits(question)
+    return StepTimes(
+        _roofline_timing(question, setting, requests),
+        requests,
+        tokens,
+        _kv(question, requests),
+        Origin.MODELED,
+        f"roofline at the {level:.0%} quantile",
+    )
+
+
+def _roofline_timing(
+    question: RatingQuestion, setting: Setting, requests: int, stretch: float = 1.0
+) -> TableTiming:
+    """Iterations over requests and context, prefill over chunk and context; the fixed part of a step apart."""
+    shares, factor = setting.shares, setting.factors[0] * stretch
+    setup = setup_of(question)
+
+    def work(context: float) -> Work[float]:
+        # One output token: the context is what a request holds.
+        return replace(
+            work_of(replace(setup, input_tokens=context, output_tokens=1, cached_share=0.0)), prefilled=0.0
+        )
+
+    works = [work(float(context)) for context in _CONTEXTS]
+    one = works[0]
+    fixed = (
+        shares.base_s
+        + shares.layer_s * one.layers
+        + shares.expert_layer_s * one.expert_layers
+        + shares.hop_s * one.hops
+    )
+    loads = _doubling(requests)
+    decode = tuple(
+        tuple(max(0.0, step_s(each, shares, load) - fixed) * factor for each in works) for load in loads
+    )
+
+    def prompt(tokens: float) -> float:
+        return prefill_s(work(tokens), shares) if tokens else 0.0
+
+    contexts = (0.0, *(float(each) for each in _CONTEXTS[1:]))
+    prefill = tuple(
+        tuple((prompt(context + chunk) - prompt(context)) * factor for context in contexts)
+        for chunk in _CHUNKS
+    )
+    return TableTiming(
+        overhead_s=fixed * factor,
+        decode=Grid(rows=loads, columns=tuple(float(each) for each in _CONTEXTS), seconds=decode),
+        prefill=Grid(rows=tuple(float(chunk) for chunk in _CHUNKS), columns=contexts, seconds=prefill),
+    )
+
+
+def _doubling(most: int) -> tuple[float, ...]:
+    loads = [1.0]
+    while loads[-1] * 2 < most:
+        loads.append(loads[-1] * 2)
+    return (*loads, float(most)) if most > 1 else (*loads, 2.0)
+
+
+def _of_rate(question: RatingQuestion, rating: Rating, knowledge: Knowledge) -> StepTimes:
+    """Steps that carry a rate, where nothing but the rate is known."""
+    requests, tokens = _limits(question)
+    known = _is_known(question)
+    setting = Roofline(knowledge).setting(question, knowledge.choice.pessimism) if known else None
+    stay_s = _stay_s(question, rating)
+    if stay_s is None and setting is None:
+        raise ConfigurationError.from_findings([_no_stay(question)])
+    if stay_s is None and setting is not None:
+        stay_s = _stay_by_roofline(setting, rating.rated_rps, requests)
+    in_flight = max(1.0, rating.rated_rps * (stay_s or 0.0))
+    requests = max(requests, int(np.ceil(2 * in_flight)))
+    tokens = max(tokens, requests)
+    how = f"{rating.source} at {rating.rated_rps:.4g} req/s and {in_flight:.3g} in flight"
+    if setting is not None:
+        stretch = latencies(setting, in_flight).rps / rating.rated_rps
+        timing: Timing = _roofline_timing(question, setting, requests, stretch)
+        how += f", steps of the roofline × {stretch:.3g}"
+    else:
+        timing = _split(question, in_flight / rating.rated_rps, in_flight)
+        how += ", steps half fixed"
+    return StepTimes(timing, requests, tokens, _kv(question, in_flight), rating.origin, how)
+
+
+def _stay_s(question: RatingQuestion, rating: Rating) -> float | None:
+    """How long a request stays at the rated rate: as stated, else by what binds there, promises or KV cache."""
+    stated = question.variant.capacity.residence_s
+    if stated is not None:
+        return stated
+    if rating.itl_s is not None and rating.ttft_s is not None:
+        return e2e_s(ttft_s=rating.ttft_s, itl_s=rating.itl_s, output_tokens=question.output_tokens)
+    slo, thresholds = question.slo, question.thresholds
+    bounds = []
+    if slo.itl_s is not None:
+        bounds.append(e2e_s(ttft_s=slo.ttft_s or 0.0, itl_s=slo.itl_s, output_tokens=question.output_tokens))
+    if slo.e2e_s is not None:
+        bounds.append(slo.e2e_s)
+    kv_tokens = kv_capacity(question)
+    if kv_tokens is not None:
+        held = (thresholds.tau_kv - thresholds.gamma_kv) * kv_tokens / resident_tokens(question)
+        bounds.append(held / rating.rated_rps)
+    return min(bounds, default=None)
+
+
+def _stay_by_roofline(setting: Setting, rps: float, most: int) -> float:
+    """As the roofline has it where it carries the rate, else with a full batch."""
+    low, high = 1.0, float(most)
+    if latencies(setting, high).rps <= rps:
+        return high / rps
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if latencies(setting, middle).rps < rps else (low, middle)
+    return high / rps
+
+
+def _split(question: RatingQuestion, stay_s: float, in_flight: float) -> LinearTiming:
+    """Steps of which half is fixed, a quarter follows decoding requests and a quarter prefill tokens."""
+    role, answer = question.variant.role, question.output_tokens
+    if role is Role.PREFILL:
+        return LinearTiming(base_s=0.0, per_prefill_token_s=stay_s / in_flight / question.input_tokens)
+    step = stay_s / (answer if role is Role.BOTH else max(1, answer - 1))
+    prefill = _PREFILL * step / in_flight * answer / question.input_tokens if role is Role.BOTH else 0.0
+    decode = _DECODE if role is Role.BOTH else _DECODE + _PREFILL
+    return LinearTiming(
+        base_s=_FIXED * step, per_request_s=decode * step / in_flight, per_prefill_token_s=prefill
+    )
+
+
+def _no_stay(question: RatingQuestion) -> Finding:
+    return Finding(
+        "",
+        None,
+        f"variant {question.variant.id}",
+        "a rate, and nothing that says how long a request stays",
+        "capacity.residence_s, capacity.kv_tokens, or promises of the service",
+    )
