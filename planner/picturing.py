@@ -128,6 +128,7 @@ def picture_candidate(
     Raises:
         ConfigurationError: there is no such service or variant, or the scenario cannot be sized; every finding at once.
     """
+    from planner.performance.picture import takes_shape
     from planner.sizing import size
 
     alone = service_alone(scenario, service_id)
@@ -147,7 +148,7 @@ def picture_candidate(
         service=service.id,
         picture=picture,
         unasked=unasked,
-        curves=curves if fits else (),
+        curves=curves if fits and takes_shape(picture.answer) else (),
         nearest=_nearest(question, catalog, alone.performance),
         places=tuple(_places(alone, problem, service_id, picture)),
         nowhere=tuple(

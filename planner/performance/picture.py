@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from models.performance import MeasuredPoint, Origin, RatingQuestion
+from models.explanation import Reason
+from models.performance import MeasuredPoint, Origin, Rating, RatingQuestion, Unrated
 from models.picture import LoadRow, MemoryPicture, SourceAnswer, VariantPicture
 from models.queueing import QueueingParameters
 from models.variant import Role
@@ -24,10 +25,15 @@ from planner.performance.residence import longest_tokens, resident_tokens
 from planner.performance.roofline.source import Roofline, latencies
 from planner.performance.roofline.work import lacking, setup_of
 
-__all__ = ["look", "measured_rows", "memory_picture", "nearest_rows"]
+__all__ = ["look", "measured_rows", "memory_picture", "nearest_rows", "takes_shape"]
 
 _SHARES: Final = (0.1, 0.25, 0.5, 0.75, 0.9, 0.97)
 _IN_FLIGHT: Final = (1, 4, 16, 64, 256)
+_HOLDS_NONE: Final = {
+    Reason.WEIGHTS_DO_NOT_FIT,
+    Reason.REQUEST_DOES_NOT_FIT,
+    Reason.CONTEXT_TOO_LONG,
+}
 
 
 def look(
@@ -40,19 +46,28 @@ def look(
         knowledge: tables and parameters that sources are made from.
         sources: who is asked, in this order.
     """
-    memory = memory_picture(question)
-    loads = list(_measured(question, knowledge))
-    if memory is None or not memory.missing_bytes:
-        loads += [*_queueing(question, knowledge), *_roofline(question, knowledge, sources)]
+    memory, answer = memory_picture(question), rate(question, *sources)
+    loads: list[LoadRow] = []
+    if takes_shape(answer):
+        loads += _measured(question, knowledge)
+    if takes_shape(answer) and (memory is None or not memory.missing_bytes):
+        most = None if memory is None else memory.requests
+        loads += _queueing(question, knowledge)
+        loads += _roofline(question, knowledge, sources, most=most)
     # What a variant states goes before every source, so it is left out where each is asked alone.
     alone = question.but(variant=without_rates(question.variant))
     return VariantPicture(
         question=question,
         memory=memory,
-        answer=rate(question, *sources),
+        answer=answer,
         answers=tuple(SourceAnswer(source=source.name, answer=rate(alone, source)) for source in sources),
         loads=tuple(loads),
     )
+
+
+def takes_shape(answer: Rating | Unrated) -> bool:
+    """Whether a replica can hold a request of the shape at all: else there is no load to speak of."""
+    return isinstance(answer, Rating) or answer.reason not in _HOLDS_NONE
 
 
 def memory_picture(question: RatingQuestion) -> MemoryPicture | None:
@@ -157,15 +172,20 @@ def _most_rps(question: RatingQuestion, parameters: QueueingParameters) -> float
 
 
 def _roofline(
-    question: RatingQuestion, knowledge: Knowledge, sources: Sequence[PerformanceSource]
+    question: RatingQuestion,
+    knowledge: Knowledge,
+    sources: Sequence[PerformanceSource],
+    *,
+    most: int | None,
 ) -> Iterator[LoadRow]:
-    """Latencies of the roofline at the pessimism that was asked for."""
+    """Latencies of the roofline at the pessimism that was asked for, with no more in flight than the memory holds."""
     if all(source.name != "roofline" for source in sources) or question.llm.opaque:
         return
     if lacking(setup_of(question)):
         return
     setting, role = Roofline(knowledge).setting(question, knowledge.choice.pessimism), question.variant.role
-    for in_flight in _IN_FLIGHT:
+    held = _IN_FLIGHT[-1] if most is None else min(most, _IN_FLIGHT[-1])
+    for in_flight in sorted({*(each for each in _IN_FLIGHT if each < held), max(1, held)}):
         at = latencies(setting, in_flight)
         ttft = at.ttft_s if role is not Role.DECODE else None
         itl = at.itl_s if role is not Role.PREFILL else None

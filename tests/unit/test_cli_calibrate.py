@@ -175,3 +175,33 @@ def test_how_a_replica_is_spread_may_be_said(reports: Path, tmp_path: Path) -> N
     assert run("calibrate", reports, "--accelerator", "H100", *spread, "-o", profile).exit_code == 0
     (row,) = load_catalog(extra=[profile]).queueing
     assert (row.parallelism.label, str(row.precision)) == ("TP4·DP2·EP8", "fp8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phrases"),
+    [
+        (
+            ["--slo", "ttft=1s", "--cv", "2", "--startup", "9", "--growth", "0.1", "--replicas", "3", "--kv-tokens",
+             "5", "--service", "chat", "-o", "none/p.yaml"],
+            ["--slo: found 'ttft=1s' without --thresholds", "--cv: found '2.0' without", "--startup: found '9.0'",
+             "--growth: found '0.1'", "--replicas: found '3'", "--kv-tokens: found '5.0'", "--service: found 'chat'",
+             "none/p.yaml: found no folder"],
+        ),
+        (
+            ["--thresholds", "--slo", "tft=1s", "--max-batch", "3", "--chunk-tokens", "4", "--form", "phases",
+             "--seed", "1"],
+            ["--slo: found 'tft=1s'", "--max-batch: found '3' with --thresholds", "--chunk-tokens: found '4'",
+             "--form: found 'phases'", "--seed: found '1'"],
+        ),
+        (["-o", "rows.csv", "--seed", "1"], ["--seed: found '1' for a file of measured rows"]),
+    ],
+)  # fmt: skip
+def test_options_that_would_say_nothing_are_refused_at_once(
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], phrases: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("calibrate", reports, "--accelerator", "H100", *arguments)
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert [phrase for phrase in phrases if said.count(phrase) != 1] == [], done.output
+    assert not Path("rows.csv").exists()

@@ -72,6 +72,20 @@ def test_what_does_not_fit_says_by_how_much_and_is_rated_by_nobody() -> None:
     assert "are missing" in shown("Llama-3.1-70B@H100", "--at", "1024,512")
 
 
+def test_a_shape_that_is_refused_has_no_curve() -> None:
+    at = ("Llama-3.1-70B@H100:tp4", "--at", "500000,1024")
+    found = json.loads(shown(*at, "--json"))
+    assert found["answer"]["reason"] == "context_too_long"
+    assert found["loads"] == []
+    assert "Latency over load" not in shown(*at)
+
+
+def test_no_more_is_in_flight_than_the_memory_holds() -> None:
+    found = json.loads(shown("Llama-3.1-70B@H100:tp4", "--at", "100000,1024", "--json"))
+    assert found["memory"]["requests"] == 4
+    assert [row["in_flight"] for row in found["loads"] if row["source"] == "roofline"] == [1, 4]
+
+
 @pytest.mark.parametrize("name", ["va-h100", "chat/va-h100"])
 def test_a_variant_of_a_scenario_is_asked_about_its_own_traffic(name: str) -> None:
     found = json.loads(shown(name, "--scenario", SCENARIO, "--json"))

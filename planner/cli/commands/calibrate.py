@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,6 +14,7 @@ from models.llm import Precision
 from models.queueing import QueueingForm
 from planner.cli.asking import SLO_HELP, parse_slo
 from planner.cli.edge import Common, ExitCode
+from planner.cli.gathering import Gathering, made
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding
@@ -79,6 +80,14 @@ class CalibrateOptions(Common):
     force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
 
 
+_OF_FIT: Final = ("max_batch", "chunk_tokens", "form", "seed", "plots")
+_OF_THRESHOLDS: Final = ("slo", "startup_s", "cv", "growth", "replicas", "kv_tokens", "service")
+"""Options that only one of the two things knows that this command does."""
+
+_NAMES: Final = {"startup_s": "startup"}
+_DEFAULTS: Final = {each.name: each.default for each in fields(CalibrateOptions)}
+
+
 def calibrate(options: CalibrateOptions) -> ExitCode:
     """Fit what a replica can do to reports of load tests, or find the thresholds at which it is full.
 
@@ -86,12 +95,19 @@ def calibrate(options: CalibrateOptions) -> ExitCode:
     """
     from planner.importers.reports import read_reports
 
-    output = _output(options)
+    asked = Gathering()
+    output = asked.attempt(lambda: _output(options))
     if output is not None:
-        output.check()
-    if options.plots is not None:
-        _check_plots(options.plots)
-    report = read_reports(options.reports)
+        asked.attempt(output.check)
+    _refuse_idle(options, asked)
+    plots, promises = options.plots, options.slo
+    if plots is not None:
+        asked.attempt(lambda: _check_plots(plots))
+    if promises is not None:
+        asked.attempt(lambda: parse_slo(promises))
+    found = asked.attempt(lambda: read_reports(options.reports))
+    asked.check()
+    report = made(found)
     for each in report.notes:
         note(each)
     groups = _groups(options, report)
@@ -100,6 +116,24 @@ def calibrate(options: CalibrateOptions) -> ExitCode:
     else:
         _fit(options, groups, output)
     return ExitCode.DONE
+
+
+def _refuse_idle(options: CalibrateOptions, asked: Gathering) -> None:
+    """What was given and would change nothing: options of the other thing that this command does."""
+    rows = not options.thresholds and options.output is not None and options.output.suffix == ".csv"
+    idle = _OF_FIT if options.thresholds or rows else ()
+    for name in (*idle, *(() if options.thresholds else _OF_THRESHOLDS)):
+        value = getattr(options, name)
+        if value != _DEFAULTS[name]:
+            option = f"--{_NAMES.get(name, name).replace('_', '-')}"
+            if name in _OF_THRESHOLDS:
+                asked.wrong(option, f"{str(value)!r} without --thresholds", "it with --thresholds alone")
+            elif rows:
+                asked.wrong(
+                    option, f"{str(value)!r} for a file of measured rows", "it where parameters are fitted"
+                )
+            else:
+                asked.wrong(option, f"{str(value)!r} with --thresholds", "it without --thresholds alone")
 
 
 def _output(options: CalibrateOptions) -> Output | None:
