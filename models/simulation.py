@@ -138,6 +138,10 @@ class ReplicaSpec(Value):
     max_num_seqs: PositiveCount = Field(256, le=10**6)
     max_num_batched_tokens: PositiveCount = Field(8192, le=2 * 10**9)
     chunked_prefill: bool = True
+    async_scheduling: bool = Field(
+        False,
+        description="a step is composed while the one before it runs: whoever comes waits a step longer",
+    )
     watermark: Share = Field(0.0, lt=1, description="share of the blocks that admission leaves free")
     prefix_caching: bool = True
     startup_s: Seconds = 0.0

@@ -37,7 +37,8 @@ class QueueingTiming(Value):
 class LinearTiming(Value):
     """t = base + d·(decoding requests) + p·(prefill tokens) + r·(KV tokens of decoding requests) + a·(attended pairs).
 
-    Attended pairs: a prefill chunk of c tokens on a context of k adds c·(k + c/2).
+    Attended pairs: a prefill chunk of c tokens on a context of k adds c·(k + c/2). A step that prefills takes
+    ``prefill_step_s`` longer, whatever its size: engines replay a recorded graph only where all requests decode.
     """
 
     kind: Literal["linear"] = "linear"
@@ -46,6 +47,7 @@ class LinearTiming(Value):
     per_prefill_token_s: Seconds = 0.0
     per_kv_token_s: Seconds = 0.0
     per_pair_s: Seconds = 0.0
+    prefill_step_s: Seconds = 0.0
 
 
 class RooflineTiming(Value):
@@ -99,6 +101,8 @@ class TableTiming(Value):
     """t = overhead + tokens(all tokens) + sequences(requests) + decode(requests, mean context) + prefill(chunk, context).
 
     What is measured kernel by kernel, or as a table of whole steps (then only ``decode`` and ``tokens`` are given).
+    Attention of decoding requests may take longer in a step that prefills too, since one kernel does both: then it is
+    ``mixed_decode`` + ``mixed_per_product_s``·(requests)·(prefill tokens) in place of ``decode``.
     """
 
     kind: Literal["table"] = "table"
@@ -107,6 +111,10 @@ class TableTiming(Value):
     sequences: Curve | None = Field(None, description="over requests that yield a token in the step")
     decode: Grid | None = Field(None, description="rows: decoding requests, columns: their mean context")
     prefill: Grid | None = Field(None, description="rows: tokens of the chunk, columns: context before it")
+    mixed_decode: Grid | None = Field(
+        None, description="as decode, in steps that prefill too; none: as decode"
+    )
+    mixed_per_product_s: Seconds = 0.0
 
     @model_validator(mode="after")
     def _something(self) -> Self:

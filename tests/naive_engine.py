@@ -31,6 +31,9 @@ class NaiveEngine:
     max_num_seqs: int
     max_tokens: int
     chunked: bool = True
+    looks_ahead: bool = False
+    seen: int = 0
+    seats: int = 0
     running: list[Request] = field(default_factory=list)
     waiting: list[Request] = field(default_factory=list)
 
@@ -54,6 +57,10 @@ class NaiveEngine:
 
     def _schedule(self) -> None:
         budget, preempted, i = self.max_tokens, False, 0
+        admissible = len(self.waiting)
+        if self.looks_ahead and self.running:
+            # This step was composed when the one before it began.
+            admissible = min(self.seen, self.seats)
         while i < len(self.running):
             request = self.running[i]
             request.chunk = min(request.prompt + request.made - request.computed, budget)
@@ -64,7 +71,12 @@ class NaiveEngine:
             else:
                 budget -= request.chunk
                 i += 1
-        while not preempted and self.waiting and budget > 0 and len(self.running) < self.max_num_seqs:
+        if not preempted:
+            self._admit(budget, admissible)
+        self.seen, self.seats = len(self.waiting), self.max_num_seqs - len(self.running)
+
+    def _admit(self, budget: int, admissible: int) -> None:
+        while self.waiting and budget > 0 and len(self.running) < self.max_num_seqs and admissible > 0:
             request = self.waiting[0]
             whole = request.prompt + request.made
             if (whole > budget and not self.chunked) or -(-whole // self.block_size) > self._free():
@@ -73,6 +85,7 @@ class NaiveEngine:
             request.chunk = min(whole, budget)
             self._grow(request, request.chunk)
             budget -= request.chunk
+            admissible -= 1
 
     def _step_s(self) -> float:
         decoding = [r for r in self.running if not r.filling]

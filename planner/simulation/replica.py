@@ -66,12 +66,13 @@ class _Packer:
             timing.per_kv_token_s,
             timing.per_pair_s,
             0.0,
+            timing.prefill_step_s,
         )
 
     @timing.register
     def _(self, timing: QueueingTiming) -> tuple[int, int]:
         alpha, beta, gamma = timing.alpha_ms, timing.beta_ms_per_token, timing.gamma_ms_per_token
-        return rep.LINEAR, self.add(alpha * _MS, beta * _MS, beta * _MS, gamma * _MS, 0.0, gamma * _MS)
+        return rep.LINEAR, self.add(alpha * _MS, beta * _MS, beta * _MS, gamma * _MS, 0.0, gamma * _MS, 0.0)
 
     @timing.register
     def _(self, timing: RooflineTiming) -> tuple[int, int]:
@@ -86,8 +87,11 @@ class _Packer:
     @timing.register
     def _(self, timing: TableTiming) -> tuple[int, int]:
         parts = (self.curve(timing.tokens), self.curve(timing.sequences))
-        grids = (self.grid(timing.decode), self.grid(timing.prefill))
-        return rep.TABLE, self.add(timing.overhead_s, *parts, *grids)
+        decode, prefill = self.grid(timing.decode), self.grid(timing.prefill)
+        mixed = self.grid(timing.mixed_decode) if timing.mixed_decode else decode
+        return rep.TABLE, self.add(
+            timing.overhead_s, *parts, decode, prefill, mixed, timing.mixed_per_product_s
+        )
 
     @timing.register
     def _(self, timing: SimulatorTiming) -> tuple[int, int]:
@@ -211,6 +215,7 @@ def write_replica(st: State, r: int, fleet: Fleet, *, variant: int, service: int
         spec.prefix_caching,
         spec.max_waiting,
     )
+    row[rep.ASYNC] = spec.async_scheduling
     write_size(st, r, fleet.initial(variant), spec.watermark)
     times[rep.CREATED_AT], times[rep.START_AT] = now_s, now_s
     times[rep.READY_AT], times[rep.REMOVED_AT] = np.nan, np.nan

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from models.simulation import Outcome, RouterSpec
+from models.twin_timing import LinearTiming
 from planner.simulation.kernel import rep, total
 from planner.simulation.twin import Twin
 from tests.naive_engine import NaiveEngine, Request
 from tests.twins import STEADY, a_fleet, a_replica, poisson, replay, requests
 
 
+@pytest.mark.parametrize("looks_ahead", [False, True])
 @pytest.mark.parametrize(
     ("kv_blocks", "seqs", "tokens", "chunked", "rate"),
     [
@@ -24,22 +26,36 @@ from tests.twins import STEADY, a_fleet, a_replica, poisson, replay, requests
     ],
 )
 def test_skipping_ahead_equals_stepping_request_by_request(
-    kv_blocks: int, seqs: int, tokens: int, chunked: bool, rate: float
+    kv_blocks: int, seqs: int, tokens: int, chunked: bool, rate: float, looks_ahead: bool
 ) -> None:
     chunk = poisson(150, rate)
     naive = [
         Request(i, float(chunk.arrival_s[i]), int(chunk.input_tokens[i]), int(chunk.output_tokens[i]))
         for i in range(len(chunk))
     ]
-    NaiveEngine(STEADY, kv_blocks, 16, seqs, tokens, chunked).run(list(naive))
+    NaiveEngine(STEADY, kv_blocks, 16, seqs, tokens, chunked, looks_ahead).run(list(naive))
     spec = a_replica(
-        kv_blocks=kv_blocks, max_num_seqs=seqs, max_num_batched_tokens=tokens, chunked_prefill=chunked
+        kv_blocks=kv_blocks,
+        max_num_seqs=seqs,
+        max_num_batched_tokens=tokens,
+        chunked_prefill=chunked,
+        async_scheduling=looks_ahead,
     )
     rows = replay(a_fleet(spec), chunk).requests
     assert np.all(rows["outcome"] == Outcome.DONE)
     assert rows["preemptions"].tolist() == [request.preemptions for request in naive]
     assert np.allclose(rows["first_token_s"], [request.first_s for request in naive], rtol=0, atol=1e-9)
     assert np.allclose(rows["end_s"], [request.last_s for request in naive], rtol=0, atol=1e-9)
+
+
+def test_who_comes_during_a_step_waits_for_the_one_that_was_composed_before() -> None:
+    """Steps of 1 s: the first one comes at 0, the second one at 0.5, when the step that begins at 1 is composed."""
+    first = {}
+    for ahead in (False, True):
+        spec = a_replica(timing=LinearTiming(base_s=1.0), async_scheduling=ahead)
+        rows = replay(a_fleet(spec), requests([0.0, 0.5], [10, 10], [6, 6])).requests
+        first[ahead] = rows["first_token_s"].tolist()
+    assert first == {False: [1.0, 2.0], True: [1.0, 3.0]}
 
 
 def test_the_tight_cases_do_preempt() -> None:

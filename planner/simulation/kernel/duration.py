@@ -65,7 +65,10 @@ def _table_s(timings: Floats, at: int, work: tuple[float, float, float, float, f
     seconds = timings[at]
     seconds += _curve(timings, int(timings[at + 1]), decoding + prefill)
     seconds += _curve(timings, int(timings[at + 2]), sequences)
-    if decoding > 0.0:
+    if decoding > 0.0 and prefill > 0.0:
+        seconds += _grid(timings, int(timings[at + 5]), decoding, context / decoding)
+        seconds += timings[at + 6] * decoding * prefill
+    elif decoding > 0.0:
         seconds += _grid(timings, int(timings[at + 3]), decoding, context / decoding)
     if prefill > 0.0:
         seconds += _grid(timings, int(timings[at + 4]), prefill, chunk_context)
@@ -90,6 +93,8 @@ def step_s(
     decoding, prefill, context, pairs, ends = work[0], work[1], work[2], work[3], work[4]
     if kind == rep.LINEAR:
         seconds = timings[at] + timings[at + 1] * decoding + timings[at + 2] * prefill
+        if prefill > 0.0:
+            seconds += timings[at + 6]
         return float(seconds + timings[at + 3] * context + timings[at + 4] * pairs + timings[at + 5] * ends)
     compute = timings[at + 1] * (decoding + prefill) + timings[at + 2] * (pairs + context)
     memory = timings[at + 3] + timings[at + 4] * (context + ends)

@@ -128,13 +128,29 @@ def _start(st: State, s: int, cached: int, chunk: int, at_s: float) -> None:
 
 
 @compiled
+def _look_ahead(row: Ints) -> None:
+    """A step begins: who waits now, and which seats are free now, is all that the next one is composed of."""
+    row[rep.SEEN], row[rep.SEATS] = row[rep.WAITERS], row[rep.MAX_SEQS] - row[rep.RUNNING]
+
+
+@compiled
+def _admissible(row: Ints) -> int:
+    """How many of those waiting the step that begins may admit; an engine that idled composes it on the spot."""
+    if row[rep.ASYNC] and row[rep.RUNNING]:
+        return int(min(row[rep.SEEN], row[rep.SEATS]))
+    return int(row[rep.WAITERS])
+
+
+@compiled
 def _begin_step(st: State, r: int, at_s: float) -> None:
     """Compose the step that begins now."""
     row = st.replicas[r]
+    admissible = _admissible(row)
     chunk, preempted = _continue_running(st, r)
     budget = row[rep.MAX_TOKENS] - row[rep.DECODING] - chunk
     while (
         not preempted
+        and admissible > 0
         and row[rep.WAITERS]
         and not row[rep.BLOCKED]
         and budget > 0
@@ -144,6 +160,8 @@ def _begin_step(st: State, r: int, at_s: float) -> None:
         if tokens == 0:
             break
         budget -= tokens
+        admissible -= 1
+    _look_ahead(row)
     # Nobody runs where the only one was preempted, or memory is held for somebody elsewhere: there is no step.
     if row[rep.RUNNING]:
         _time_step(st, r, at_s)
@@ -264,6 +282,7 @@ def _decode_ahead(row: Ints, times: Floats, phases: Ints, timings: Floats, span:
         if row[rep.FREE] - need < row[rep.CACHED]:
             break
         row[rep.FREE] -= need
+        _look_ahead(row)
         work = (count, 0.0, float(row[rep.CONTEXT] + decoding), 0.0, 0.0, count, 0.0)
         seconds = step_s(timings, kind, timing, work)
         if at_s + seconds > until_s or row[rep.STEPS] + 1 >= due:
