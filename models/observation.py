@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from models.engine import EngineArguments
 from models.hardware import Pool
 from models.ids import Name
-from models.units import Count, EpochSeconds, PositiveCount, Ratio, Rps, Seconds, Share, Tokens
+from models.units import Count, EpochSeconds, PositiveCount, Ratio, Rps, Seconds
 from models.value import Value
 from models.variant import KubernetesObject, Role
 
@@ -24,6 +25,18 @@ __all__ = [
     "TrafficObservation",
     "VariantObservation",
 ]
+
+
+# What programs measure is never written with a unit in words, and looking for one takes longer than all other checks.
+def _figure(unit: str, most: float) -> Any:  # noqa: ANN401 - pydantic's Field is untyped in its keywords
+    return Field(ge=0, le=most, allow_inf_nan=False, json_schema_extra={"unit": unit})
+
+
+_Seconds = Annotated[float, _figure("s", 1e9)]
+_Number = Annotated[float, _figure("1", 1e15)]
+_Share = Annotated[float, _figure("1", 1)]
+_Tokens = Annotated[float, _figure("token", 1e15)]
+_Rps = Annotated[float, _figure("req/s", 1e7)]
 
 
 class Freshness(StrEnum):
@@ -67,23 +80,25 @@ class EngineObservation(Value):
     pod: str = Field("", description="name of the pod; empty: unknown")
     variant: str = Field("", description="name of its variant (the scaler's name); empty: not attributed")
     model: str = Field("", description="served model name, as the engine says it")
-    age_s: Seconds | None = Field(None, description="age of its newest sample; None: no sample at all")
+    age_s: _Seconds | None = Field(None, description="age of its newest sample; None: no sample at all")
     started_s: EpochSeconds | None = Field(None, description="start of the process, seconds of the epoch")
-    running: Ratio | None = Field(None, description="requests in the batch now")
-    waiting: Ratio | None = Field(None, description="waiting requests, maximum of the last minute")
-    kv_usage: Share | None = Field(None, description="KV-cache usage, maximum of the last minute, 0..1")
-    kv_now: Share | None = Field(None, description="KV-cache usage now, 0..1")
-    kv_tokens: Tokens | None = Field(None, description="size of its KV cache, tokens")
-    input_tokens: Ratio | None = Field(None, description="mean input length of the last five minutes, tokens")
-    output_tokens: Ratio | None = Field(
+    running: _Number | None = Field(None, description="requests in the batch now")
+    waiting: _Number | None = Field(None, description="waiting requests, maximum of the last minute")
+    kv_usage: _Share | None = Field(None, description="KV-cache usage, maximum of the last minute, 0..1")
+    kv_now: _Share | None = Field(None, description="KV-cache usage now, 0..1")
+    kv_tokens: _Tokens | None = Field(None, description="size of its KV cache, tokens")
+    input_tokens: _Number | None = Field(
+        None, description="mean input length of the last five minutes, tokens"
+    )
+    output_tokens: _Number | None = Field(
         None, description="mean output length of the last five minutes, tokens"
     )
-    hit_share: Share | None = Field(None, description="share of input tokens found in the prefix cache")
-    ttft_s: Seconds | None = Field(None, description="mean time to first token of the last minute, s")
-    itl_s: Seconds | None = Field(None, description="mean inter-token latency of the last minute, s")
-    token_rate: Ratio | None = Field(None, description="output tokens per second over the last minute")
-    request_rps: Rps | None = Field(None, description="requests per second over the last minute")
-    power_w: Ratio | None = Field(None, description="draw of its accelerators, W")
+    hit_share: _Share | None = Field(None, description="share of input tokens found in the prefix cache")
+    ttft_s: _Seconds | None = Field(None, description="mean time to first token of the last minute, s")
+    itl_s: _Seconds | None = Field(None, description="mean inter-token latency of the last minute, s")
+    token_rate: _Number | None = Field(None, description="output tokens per second over the last minute")
+    request_rps: _Rps | None = Field(None, description="requests per second over the last minute")
+    power_w: _Number | None = Field(None, description="draw of its accelerators, W")
 
 
 class Condition(Value):
