@@ -69,8 +69,8 @@ class Node(Value):
 
     id: NodeId = Field(description="name of the node in the cluster")
     gpus: PositiveCount = Field(description="accelerators on the node")
-    count: PositiveCount = Field(
-        1, description="how many nodes are alike; more than one are named id-0, id-1, ..."
+    count: Count = Field(
+        1, description="how many nodes are alike; more than one are named id-0, id-1, ...; 0: none now"
     )
     foreign_gpus: Count = Field(0, description="accelerators per node in use by pods that are not ours")
     cordoned: bool = Field(False, description="no new pods; those that run may stay")

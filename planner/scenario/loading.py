@@ -16,7 +16,11 @@ from planner.scenario.occupancy import check_running_fits
 from planner.scenario.overrides import apply_overrides
 from planner.scenario.plain import entry_of
 from planner.scenario.profiles import locate_profiles
-from planner.scenario.references import check_references, resolve_catalog_names
+from planner.scenario.references import (
+    check_performance_names,
+    check_references,
+    resolve_catalog_names,
+)
 from planner.scenario.shape import Scope
 from planner.scenario.shapes import SCENARIO
 from planner.scenario.tree import ANY, Complaints, Entry, below
@@ -110,8 +114,10 @@ def _scenario(
 
 
 def _judged(document: Entry, complaints: Complaints, *, catalog: Catalog | None) -> Scenario:
-    document = resolve_catalog_names(document, catalog if catalog is not None else load_catalog(), complaints)
+    known = catalog if catalog is not None else load_catalog()
+    document = resolve_catalog_names(document, known, complaints)
     check_references(document, complaints)
+    check_performance_names(document, known, complaints)
     check_consistency(document, complaints)
     scenario = validate(document, complaints)
     if scenario is not None:

@@ -90,10 +90,15 @@ class _Override:
         if isinstance(shape, Many) and first in known:
             return shape.item.written(first, entry), rest[len(first) :].removeprefix(".")
         names = sorted({*entry.fields, *known})
+        step = first or rest.partition(".")[0]
+        if isinstance(shape, Many) and shape.has_ids and not entry.fields:
+            whole = self.path[: len(self.path) - len(rest)].rstrip(".")
+            allowed = f"nothing below, there is no {shape.noun} yet; {whole}={{NAME: {{...}}}} makes one"
+            raise self._refuse(f"unknown {shape.noun} {step!r}", allowed=allowed)
         raise self._refuse(
-            f"unknown step {first!r}",
+            f"unknown step {step!r}",
             allowed=", ".join(names) or "nothing below",
-            suggestion=nearest(first, names),
+            suggestion=nearest(step, names),
         )
 
     def _set_in_list(self, entry: Entry, shape: Shape, rest: str) -> Entry:

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
+from pathlib import Path
 from typing import Final
 
 from planner.catalog import Catalog
 from planner.scenario.tree import ANY, Complaints, Entry, below
 
-__all__ = ["check_references", "node_count", "node_names", "resolve_catalog_names"]
+__all__ = [
+    "check_performance_names",
+    "check_references",
+    "node_count",
+    "node_names",
+    "resolve_catalog_names",
+]
 
 _ACCELERATORS: Final = (
     ("pools", ANY, "accelerator"),
@@ -105,6 +112,27 @@ def check_references(document: Entry, complaints: Complaints) -> None:
         _check_roles(service, complaints)
     _check_domains(document, pools, complaints)
     _check_running(document, services, pools, complaints)
+
+
+def check_performance_names(document: Entry, catalog: Catalog, complaints: Complaints) -> None:
+    """Complain about sources that nobody has installed and profile tables that nobody has.
+
+    Files beside the scenario bring the tables that they are called after; what a folder or a YAML file brings is known
+    when it is read.
+    """
+    asked = [entry for entry in below(document, "performance", "sources", ANY) if entry.name is not None]
+    if asked:
+        from planner.performance.sources import SOURCES
+
+        for entry in asked:
+            if entry.name is not None and entry.name not in SOURCES:
+                complaints.unknown(entry, "source", entry.name, SOURCES.names())
+    files = [Path(entry.name) for entry in below(document, "profiles", ANY) if entry.name is not None]
+    if all(path.suffix == ".csv" for path in files):
+        tables = {*catalog.profiles, *(path.stem for path in files)}
+        for entry in below(document, "performance", "profiles", ANY):
+            if entry.name is not None and entry.name not in tables:
+                complaints.unknown(entry, "profile", entry.name, tables)
 
 
 def _by_id(entries: Iterable[Entry]) -> dict[str, Entry]:
@@ -207,7 +235,7 @@ def _check_running_in(running: Entry, variant: Entry | None, pool: Entry, compla
 def node_count(node: Entry) -> int:
     """How many nodes an entry stands for; 1 if what it says is no count."""
     count = next((entry.value for entry in below(node, "count")), 1)
-    return count if isinstance(count, int) and not isinstance(count, bool) and count > 1 else 1
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else 1
 
 
 def node_names(node: Entry) -> Iterator[str]:

@@ -29,7 +29,7 @@ _BOUNDS: Final = {
 _PLAIN: Final = {
     "string_type": "a text; what YAML reads as something else needs quotes",
     "string_too_short": "a text that is not empty",
-    "string_pattern_mismatch": "a name: a letter or digit, then letters, digits and . _ : / @ # + -",
+    "string_pattern_mismatch": "a name: an ASCII letter or digit, then ASCII letters, digits and . _ : / @ # + -",
     "finite_number": "a finite number",
     "float_type": "a number",
     "float_parsing": "a number",

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from planner.errors import ConfigurationError, Finding
+from planner.planning import sized
 from planner.scenario import load_scenario, parse_scenario
 
 GOOD: Final = """\
@@ -112,7 +113,7 @@ def test_the_unbroken_file_is_good() -> None:
          ["s.yaml:5: services.chat.team: found 1e3; allowed: a text; what YAML reads as something else needs quotes"]),
         ("slo: {ttft: 3 s}", "team: a b",
          ["s.yaml:5: services.chat.team: found 'a b'; "
-          "allowed: a name: a letter or digit, then letters, digits and . _ : / @ # + -"]),
+          "allowed: a name: an ASCII letter or digit, then ASCII letters, digits and . _ : / @ # + -"]),
         ("slo: {ttft: 3 s}", "headroom: {relative: 0.2, burst: 3}",
          ["s.yaml:5: services.chat.headroom: found relative, burst_rps; "
           "allowed: give headroom in one way only: relative, burst_rps or kv_tokens"]),
@@ -149,8 +150,8 @@ def test_the_unbroken_file_is_good() -> None:
           "allowed: degrees such as tp4, tp8-pp2 or dp8-ep8, each once"]),
         ("cost: 2 $/h", "pools: [a100]",
          ["s.yaml:7: services.chat.variants.small.pools[0]: found pool 'a100' of A100-80GB; allowed: a pool of H100"]),
-        ("  a100: {accelerator: A100, nodes: 8}", "  a100: {accelerator: A100, nodes: {gpus: 8, count: 0}}",
-         ["s.yaml:15: pools.a100.nodes.count: found 0; allowed: at least 1"]),
+        ("  a100: {accelerator: A100, nodes: 8}", "  a100: {accelerator: A100, nodes: {gpus: 8, count: -1}}",
+         ["s.yaml:15: pools.a100.nodes.count: found -1; allowed: at least 0"]),
         ("  a100: {accelerator: A100, nodes: 8}", "  a100: {accelerator: A100, nodes: {h100: {gpus: 8}}}",
          ["s.yaml:15: pools.a100.nodes.h100: found node 'h100' again; allowed: each once; line 14 has it"]),
         ("  a100: {accelerator: A100, nodes: 8}", "  a100: {accelerator: A100, nodes: {gpus: 8, count: 100001}}",
@@ -351,3 +352,27 @@ def test_a_folder_and_a_missing_file_are_said_plainly(tmp_path: Path) -> None:
             load_scenario(path)
         assert [finding.found for finding in caught.value.findings] == [found]
     assert caught.value.findings[0].suggestion == "friday.yaml"
+
+
+def test_names_of_sources_and_tables_are_checked_with_all_else() -> None:
+    text = f"{GOOD}performance: {{sources: [measurd], profiles: [nope], rows: all, pessimism: 3}}\n"
+    found = [(finding.line, finding.path, finding.found) for finding in findings(text)]
+    assert found == [
+        (16, "performance.sources[0]", "unknown source 'measurd'"),
+        (16, "performance.profiles[0]", "unknown profile 'nope'"),
+        (16, "performance.rows", "'all'"),
+        (16, "performance.pessimism", "3"),
+    ]
+
+
+def test_a_table_beside_the_scenario_may_be_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("", encoding="utf-8")
+    (tmp_path / "s.yaml").write_text(
+        f"{GOOD}profiles: mine.csv\nperformance: {{profiles: [mine, control-loop]}}\n", encoding="utf-8"
+    )
+    assert load_scenario(tmp_path / "s.yaml").performance.profiles == ("mine", "control-loop")
+
+
+def test_a_pool_may_have_no_node_now() -> None:
+    scenario = parse_scenario(GOOD.replace("nodes: 8}", "nodes: {gpus: 8, count: 0}}", 1))
+    assert {pool.id: len(pool.nodes) for pool in sized(scenario).pools} == {"a100": 1, "h100": 0}

@@ -48,6 +48,8 @@ def value_after(override: str, path: str) -> Any:
         ("services.chat.priority=-2", "services/0/priority", -2),
         ("services.chat.priority=+2", "services/0/priority", 2),
         ("pools.h100.nodes.count=+2", "pools/0/nodes/0/count", 6),
+        ("pools.h100.nodes.count=0", "pools/0/nodes/0/count", 0),
+        ("limits.quotas={x: {gpus: 3}}", "limits/quotas/0/gpus", 3),
         ("pools.two.nodes.b.gpus=6", "pools/1/nodes/1/gpus", 6),
         ("pools.two.nodes[0].gpus=6", "pools/1/nodes/0/gpus", 6),
         ("pools.three.nodes.y.gpus=6", "pools/2/nodes/1/gpus", 6),
@@ -136,6 +138,11 @@ def test_overrides_apply_in_turn() -> None:
         ("services.chat.traffic.rate=+3 W", "--set: services.chat.traffic.rate: found unit 'W'; allowed: 'req/s', as it is there"),
         ("services.chat.traffic.rate=*3 W", "--set: services.chat.traffic.rate: found unit 'W'; allowed: a bare factor"),
         ("services.chat.traffic.rate=-3", "--set: services.chat.traffic.rate: found -3; allowed: at least 0"),
+        ("services.[0].priority=2", "--set: services.[0].priority: found unknown step '[0]'; allowed: chat"),
+        ("limits.quotas.x.gpus=2", "--set: limits.quotas.x.gpus: found unknown quota 'x'; "
+         "allowed: nothing below, there is no quota yet; limits.quotas={NAME: {...}} makes one"),
+        ("limits.power.hall.cap=2", "--set: limits.power.hall.cap: found unknown power domain 'hall'; "
+         "allowed: nothing below, there is no power domain yet; limits.power={NAME: {...}} makes one"),
         ("services.chat.traffic.rate={", "--set: services.chat.traffic.rate: found no YAML: did not find expected node content (column 1)"),
         ("services.chat", "--set: found 'services.chat'; allowed: PATH=VALUE"),
         ("=3", "--set: found '=3'; allowed: PATH=VALUE"),
