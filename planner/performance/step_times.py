@@ -5,8 +5,10 @@ gives becomes step times like this:
 
 - **queueing parameters** are step times: alpha + beta per computed token + gamma per token read.
 - **measured rows** of the nearest shape: a decode step at c requests takes what remains of the inter-token latency when
-  the prefills that shared the steps are taken off, c·(input/output)·p, where p = min over rows of (TTFT - ITL)/input is a
-  prefill token's time. So a closed loop of c requests shows the measured latencies again.
+  the prefills that shared the steps are taken off, c·(input/output)·p. So a closed loop of c requests shows the measured
+  latency again. A prefill token's time p, and how steps run between the loads and over the context, are the
+  roofline's; where it knows nothing, p is the least of (TTFT - ITL)/input over the rows, and half of a step at the
+  smallest load is taken to be there without requests.
 - **the roofline**: its iteration over requests and context, its prefill over chunk and context, at the scenario's
   pessimism.
 - **a rate alone** (a stated capacity, or a source that is not ours) knows no step. The replica is taken to be just
@@ -22,12 +24,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.performance import MeasuredPoint, Origin, Rating, RatingQuestion
 from models.queueing import QueueingParameters
 from models.twin_timing import Grid, LinearTiming, QueueingTiming, TableTiming, Timing
 from models.variant import Role
-from planner.errors import ConfigurationError, Finding
+from planner.errors import ConfigurationError, Finding, InternalError
 from planner.performance.given import kv_capacity, rate_given
 from planner.performance.picture import nearest_rows
 from planner.performance.protocol import Knowledge, PerformanceSource
@@ -41,8 +44,11 @@ __all__ = ["StepTimes", "step_times"]
 
 _MAX_REQUESTS: Final = 256
 _MAX_TOKENS: Final = 8192
-_LEAST_DECODE: Final = 0.2
-"""Share of the inter-token latency that decoding takes at least: prefills of a noisy first token take no more."""
+_MEDIAN: Final = 0.5
+_MOST_PREFILL: Final = 0.7
+"""Share of the inter-token latency that prefills in the same steps may take."""
+
+Floats = NDArray[np.float64]
 
 _CHUNKS: Final = (1, 64, 256, 1024, 2048, 4096, 8192, 16_384)
 _CONTEXTS: Final = (16, 512, 2048, 8192, 32_768, 131_072)
@@ -113,7 +119,7 @@ def _of_source(question: RatingQuestion, source: PerformanceSource, knowledge: K
             return None if known is None else _queueing(question, *known)
         case "measured":
             rows = _comparable(nearest_rows(question, knowledge))
-            return _measured(question, rows) if rows else None
+            return _measured(question, rows, knowledge) if rows else None
         case "roofline":
             return _roofline(question, knowledge) if _is_known(question) else None
         case _:
@@ -163,29 +169,86 @@ def _comparable(rows: Sequence[MeasuredPoint]) -> list[MeasuredPoint]:
     return [by_load[load] for load in sorted(by_load)]
 
 
-def _measured(question: RatingQuestion, rows: Sequence[MeasuredPoint]) -> StepTimes:
+def _measured(question: RatingQuestion, rows: Sequence[MeasuredPoint], knowledge: Knowledge) -> StepTimes:
     first, role = rows[0], question.variant.role
-    prompt, answer = first.input_tokens, first.output_tokens
-    token_s = 0.0
-    if role is not Role.DECODE:
-        own = [row.ttft_s if role is Role.PREFILL else row.ttft_s - row.itl_s for row in rows]
-        token_s = max(0.0, min(own)) / prompt
-    loads = [float(row.concurrency) for row in rows]
-    shared = 0.0 if role is not Role.BOTH else token_s * prompt / answer
-    decode = np.array([max(row.itl_s - row.concurrency * shared, _LEAST_DECODE * row.itl_s) for row in rows])
-    steps = np.maximum.accumulate(decode).tolist()
-    if len(rows) == 1:
-        # One row says nothing of other loads: half of the step is taken to follow the requests.
-        loads, steps = [1.0, 2 * loads[0]], [steps[0] * (0.5 + 0.5 / loads[0]), 1.5 * steps[0]]
-    context = float(prompt + answer / 2)
-    timing = TableTiming(
-        decode=Grid(rows=tuple(loads), columns=(context,), seconds=tuple((step,) for step in steps)),
+    loads = np.array([float(row.concurrency) for row in rows])
+    latency = np.array([row.itl_s for row in rows])
+    shape = question.but(input_tokens=first.input_tokens, output_tokens=first.output_tokens)
+    setting = Roofline(knowledge).setting(shape, _MEDIAN) if _is_known(question) else None
+    token_s = _prefill_token_s(rows, role, setting)
+    # A prefill that shares every step cannot take more of it than there is.
+    mixed = loads * first.input_tokens / first.output_tokens if role is Role.BOTH else np.zeros(len(rows))
+    token_s = min([token_s, *((_MOST_PREFILL * latency / mixed).tolist() if role is Role.BOTH else [])])
+    decode = latency - mixed * token_s
+    requests, tokens = _limits(question)
+    most = max(requests, int(loads[-1]))
+    if setting is None or role is Role.PREFILL:
+        timing = _between_rows(
+            loads, decode, context=first.input_tokens + first.output_tokens / 2, token_s=token_s
+        )
+    else:
+        timing = _along_roofline(shape, setting, most, loads=loads, decode=decode, token_s=token_s)
+    source = f"{first.source}: {len(rows)} rows at {first.input_tokens} × {first.output_tokens} tokens"
+    return StepTimes(
+        timing, most, max(tokens, most), _kv(question, float(loads[-1])), Origin.MEASURED, source
+    )
+
+
+def _prefill_token_s(rows: Sequence[MeasuredPoint], role: Role, setting: Setting | None) -> float:
+    """Of one token of a prompt, s: the roofline's, else what the first tokens leave room for; a prefill row says it itself."""
+    prompt = rows[0].input_tokens
+    match role:
+        case Role.DECODE:
+            return 0.0
+        case Role.PREFILL:
+            # Requests of a closed loop are computed one after another, so each takes a share of the first token's time.
+            return min(row.ttft_s / row.concurrency for row in rows) / prompt
+        case Role.BOTH:
+            if setting is not None:
+                return prefill_s(setting.work, setting.shares) * setting.factors[0] / prompt
+            return max(0.0, min(row.ttft_s - row.itl_s for row in rows)) / prompt
+
+
+def _between_rows(loads: Floats, decode: Floats, *, context: float, token_s: float) -> TableTiming:
+    """Straight between the loads, and from half of the smallest one's step below it."""
+    if loads[0] > 1:
+        loads, decode = np.insert(loads, 0, 1.0), np.insert(decode, 0, decode[0] * (0.5 + 0.5 / loads[0]))
+    steps = np.maximum.accumulate(decode)
+    return TableTiming(
+        decode=Grid(
+            rows=tuple(loads.tolist()), columns=(context,), seconds=tuple((step,) for step in steps.tolist())
+        ),
         prefill=Grid(rows=(0.0, 1000.0), columns=(0.0,), seconds=((0.0,), (1000.0 * token_s,))),
     )
-    requests, tokens = _limits(question)
-    source = f"{first.source}: {len(rows)} rows at {prompt} × {answer} tokens"
-    return StepTimes(timing, max(requests, int(loads[-1])), max(tokens, int(loads[-1])),
-                     _kv(question, loads[-1]), Origin.MEASURED, source)  # fmt: skip
+
+
+def _along_roofline(
+    shape: RatingQuestion,
+    setting: Setting,
+    most: int,
+    *,
+    loads: Floats,
+    decode: Floats,
+    token_s: float,
+) -> TableTiming:
+    """The roofline's course over requests and context, stretched at each load to what was measured there."""
+    plain = _roofline_timing(shape, setting, most)
+    grid = plain.decode
+    if grid is None:  # pragma: no cover - the roofline has one
+        raise InternalError("a roofline without decode steps")
+    context = shape.input_tokens + shape.output_tokens / 2
+    course = plain.overhead_s + np.array(grid.seconds)
+    rows, columns = np.array(grid.rows), np.array(grid.columns)
+    at_context = np.array([np.interp(context, columns, row) for row in course])
+    ratios = decode / np.interp(loads, rows, at_context)
+    stretch = np.interp(np.log(rows), np.log(loads), ratios)
+    steps = np.maximum.accumulate(course * stretch[:, None], axis=0)
+    prefill = plain.prefill
+    if prefill is not None:
+        modeled = prefill_s(setting.work, setting.shares) * setting.factors[0] / shape.input_tokens
+        share = token_s / modeled if modeled > 0 else 1.0
+        prefill = prefill.but(seconds=tuple(tuple(each * share for each in row) for row in prefill.seconds))
+    return TableTiming(decode=grid.but(seconds=tuple(map(tuple, steps.tolist()))), prefill=prefill)
 
 
 def _is_known(question: RatingQuestion) -> bool:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.errors import ConfigurationError, Finding
+from planner.simulation.protocols import Admitting
 from planner.simulation.twin import Twin
 
 if TYPE_CHECKING:
     from models.simulation import Observation, TwinSpec
     from planner.simulation.protocols import Autoscaler
-    from planner.simulation.result import Result
+    from planner.simulation.result import Columns, Result
     from planner.traces.requests import Trace
 
 __all__ = ["Experiment", "Happening", "run_experiment"]
@@ -58,6 +59,7 @@ def run_experiment(
     autoscalers: Sequence[Autoscaler] = (),
     *,
     progress: Callable[[float], None] | None = None,
+    sink: Callable[[Columns], None] | None = None,
 ) -> Result:
     """Replay a trace to its end.
 
@@ -69,12 +71,13 @@ def run_experiment(
         trace: requests in order of arrival.
         autoscalers: each decides on its own variants.
         progress: told the simulated time after every scrape.
+        sink: takes tables of requests that ended, so that they need not be kept; the result then has none.
 
     Raises:
         ConfigurationError: intervals that are not positive, all at once.
     """
     _check(experiment, autoscalers)
-    twin = Twin(experiment.spec, trace, seed=experiment.seed)
+    twin = Twin(experiment.spec, trace, seed=experiment.seed, sink=sink)
     scraped: deque[Observation] = deque()
     agenda = [(h.at_s, _HAPPENING, k) for k, h in enumerate(experiment.happenings)]
     agenda += [(0.0, _SCRAPE, 0)] + [(a.period_s, _DECISION, k) for k, a in enumerate(autoscalers)]
@@ -126,3 +129,6 @@ def _decide(twin: Twin, autoscaler: Autoscaler, seen: Observation, now_s: float)
     for variant, desired in autoscaler.decide(seen, now_s).items():
         if desired != twin.desired(variant):
             twin.scale(variant, desired)
+    if isinstance(autoscaler, Admitting):
+        for service, router in autoscaler.admissions().items():
+            twin.admit(service, router)

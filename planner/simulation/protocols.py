@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from models.simulation import Observation
+from models.simulation import Observation, RouterSpec
 
-__all__ = ["Autoscaler"]
+__all__ = ["Admitting", "Autoscaler"]
 
 
 class Autoscaler(Protocol):
@@ -27,3 +27,11 @@ class Autoscaler(Protocol):
             observation: as scraped; may be older than ``now_s`` by the metric lag of the experiment.
             now_s: simulated time of the decision.
         """
+
+
+@runtime_checkable
+class Admitting(Protocol):
+    """An autoscaler that also says how routers admit requests: what to do where capacity cannot grow."""
+
+    def admissions(self) -> Mapping[str, RouterSpec]:
+        """Routers that go by another spec from now on, by service; asked after every decision."""
