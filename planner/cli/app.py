@@ -19,6 +19,7 @@ from planner.cli.commands.export import ExportOptions, export
 from planner.cli.commands.inferno import InfernoOptions, import_inferno
 from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
+from planner.cli.commands.reproduce import ReproduceOptions, reproduce
 from planner.cli.commands.ui import UiOptions, ui
 from planner.cli.edge import ExitCode, is_about_output, takes, unwritten
 from planner.cli.terminal import complain, spell_out_what_cannot_be_written
@@ -64,6 +65,7 @@ app.command("check")(takes(CheckOptions)(check))
 app.command("export")(takes(ExportOptions)(export))
 app.command("commands")(takes(CommandsOptions)(commands))
 app.command("calibrate")(takes(CalibrateOptions)(calibrate))
+app.command("reproduce")(takes(ReproduceOptions)(reproduce))
 app.add_typer(catalog, name="catalog")
 catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))
 catalog.command("show")(takes(knowledge.ShowOptions)(knowledge.catalog_show))

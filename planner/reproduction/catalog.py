@@ -1,0 +1,43 @@
+"""Experiments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from models.reproduction import Reproduction
+from planner.errors import ConfigurationError, Finding, nearest
+from planner.reproduction.elastic_slo import elastic_slo
+from planner.reproduction.elastic_timings import elastic_timings
+
+__all__ = ["EXPERIMENTS", "SEEDS", "reproduce"]
+
+SEEDS: Final = 5
+"""Runs behind each figure, unless asked otherwise."""
+
+EXPERIMENTS: Final[Mapping[str, Callable[[int], Reproduction]]] = {
+    "elastic-ep-slo": elastic_slo,
+    "elastic-ep-timings": elastic_timings,
+}
+"""What runs an experiment with so many seeds, by name, in the order of the page."""
+
+
+def reproduce(name: str, *, seeds: int = SEEDS) -> Reproduction:
+    """Run one experiment.
+
+    Args:
+        name: one of :data:`EXPERIMENTS`.
+        seeds: runs behind each figure, at least 1.
+
+    Raises:
+        ConfigurationError: no such experiment, or no seeds.
+    """
+    findings = []
+    if name not in EXPERIMENTS:
+        known = ", ".join(EXPERIMENTS)
+        findings.append(Finding("", None, "NAME", repr(name), f"all, {known}", nearest(name, EXPERIMENTS)))
+    if seeds < 1:
+        findings.append(Finding("", None, "--seeds", str(seeds), "at least 1"))
+    if findings:
+        raise ConfigurationError.from_findings(findings)
+    return EXPERIMENTS[name](seeds)
