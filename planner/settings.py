@@ -46,6 +46,10 @@ class Settings(BaseSettings):
     """Folder to read the catalog from, a path. Default None: the one that came with fleetplan, so
     that equal versions give equal plans."""
 
+    test_data: Path | None = None
+    """Folder with measured data of others, a path; ``reproduce measured-vllm`` reads its ``perf/vllm_runs``.
+    Default None: they are not shipped."""
+
     log_level: LogLevel = "WARNING"
     """Least severe record that is written to stderr. INFO and DEBUG write one line of ``key=value``
     pairs per decision. Default WARNING: a plan on the screen should stand alone."""

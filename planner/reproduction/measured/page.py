@@ -171,10 +171,8 @@ def _in_flight(compared: Sequence[Comparison]) -> Picture:
 
 def _present(times: Floats, since: Floats, until: Floats) -> Floats:
     """How many intervals [since, until) hold each time."""
-    held: Floats = np.searchsorted(np.sort(since), times, side="right") - np.searchsorted(
-        np.sort(until), times, side="right"
-    )
-    return held
+    began, ended = (np.searchsorted(np.sort(each), times, side="right") for each in (since, until))
+    return (began - ended).astype(np.float64)
 
 
 def _first_tokens(compared: Sequence[Comparison]) -> Picture:
