@@ -1,0 +1,101 @@
+"""Whose an engine is: instance -> pod -> variant, by its own label and by the pods that were given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from models.observation import VariantObservation
+from planner.control.collectors.sightings import Place, Row, Sightings
+
+__all__ = ["Attribution"]
+
+_GROUPED: Final = "LeaderWorkerSet"
+_WORKER: Final = re.compile(r"-\d+-[1-9]\d*$")
+"""Pods of a group are ``<set>-<group>`` (its leader) and ``<set>-<group>-<worker>``."""
+
+
+class Attribution:
+    """Answers whose an engine, a worker's power and the traffic of a model are.
+
+    Args:
+        variants: what is served; empty: everything that was seen is kept as it says.
+    """
+
+    def __init__(self, variants: Sequence[VariantObservation]) -> None:
+        self._variants = variants
+        self._named = {(each.cluster or "", each.namespace, each.name): each for each in variants}
+        self._by_pod = {
+            (each.cluster or "", each.namespace, pod): each for each in variants for pod in each.pods
+        }
+        self._by_model: dict[tuple[str, str, str], list[VariantObservation]] = {}
+        self._pods_anywhere: dict[tuple[str, str], list[VariantObservation]] = {}
+        for each in variants:
+            cluster = each.cluster or ""
+            # An empty namespace stands for any: series that do not say where they are from.
+            self._by_model.setdefault((cluster, each.namespace, each.model), []).append(each)
+            self._by_model.setdefault((cluster, "", each.model), []).append(each)
+            for pod in each.pods:
+                self._pods_anywhere.setdefault((cluster, pod), []).append(each)
+        self._groups = tuple(
+            (each.cluster or "", each.namespace, f"{each.target.name}-")
+            for each in variants
+            if each.target.kind == _GROUPED
+        )
+
+    def variant_of(self, place: Place, row: Row) -> VariantObservation | None:
+        """The variant of an engine: its label, else its pod, else the only variant of its model there."""
+        named = self._named.get((place.cluster, place.namespace, row.variant)) if row.variant else None
+        if named is not None:
+            return named
+        if place.pod and place.namespace:
+            return self._by_pod.get((place.cluster, place.namespace, place.pod))
+        found = (
+            self._pods_anywhere.get((place.cluster, place.pod), [])
+            if place.pod
+            else self._by_model.get((place.cluster, place.namespace, row.model), [])
+        )
+        return found[0] if len(found) == 1 else None
+
+    def leader_of(self, cluster: str, namespace: str, pod: str) -> str | None:
+        """The leader of a worker of a group; None: the pod is none."""
+        match = _WORKER.search(pod) if self._groups else None
+        if match is None or (cluster, namespace, pod) in self._by_pod:
+            return None
+        ours = any(
+            (cluster, namespace) == (at, where) and pod.startswith(prefix)
+            for at, where, prefix in self._groups
+        )
+        return pod[: pod.rindex("-")] if ours else None
+
+    def drop_workers(self, sightings: Sightings) -> None:
+        """Leave out engines of workers, whose leader speaks for the group, and add their power to the leader's."""
+        for place in [
+            place
+            for place, row in sightings.rows.items()
+            if row.worker not in {"", "0"} or self.leader_of(place.cluster, place.namespace, place.pod)
+        ]:
+            del sightings.rows[place]
+        for (cluster, namespace, pod), watts in list(sightings.power_w.items()):
+            leader = self.leader_of(cluster, namespace, pod)
+            if leader is not None:
+                whole = (cluster, namespace, leader)
+                sightings.power_w[whole] = sightings.power_w.get(whole, 0.0) + watts
+                del sightings.power_w[cluster, namespace, pod]
+
+    def namespaces_of(self, cluster: str, model: str) -> frozenset[str]:
+        """Namespaces in which a model is served."""
+        return frozenset(each.namespace for each in self._by_model.get((cluster, "", model), ()))
+
+    def unseen(self, rows: Iterable[Place]) -> tuple[tuple[VariantObservation, str], ...]:
+        """Ready pods of variants of which no engine was seen."""
+        seen = {(place.cluster, place.namespace, place.pod) for place in rows}
+        anywhere = {(place.cluster, place.pod) for place in rows if not place.namespace}
+        return tuple(
+            (each, pod)
+            for each in self._variants
+            for pod in each.pods
+            if (each.cluster or "", each.namespace, pod) not in seen
+            and (each.cluster or "", pod) not in anywhere
+        )

@@ -1,0 +1,210 @@
+"""Engines and routers read from their own ``/metrics`` pages, in parallel and no faster than allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from models.ids import Name
+from models.observation import Finding, VariantObservation
+from models.units import Count, PositiveCount, PositiveSeconds
+from models.value import Value
+from planner.clock import Clock
+from planner.control.collectors.options import options_of
+from planner.control.collectors.pages import Origin, PageBook
+from planner.control.collectors.transport import Credentials, Fault, Trouble, Web, checked, shown_url
+from planner.control.protocols import MetricsReading
+from planner.errors import ConfigurationError
+from planner.errors import Finding as InputFinding
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Endpoint", "EndpointOptions", "EndpointSource", "source"]
+
+Finder = Callable[[Sequence[VariantObservation]], Sequence["Endpoint"]]
+
+
+class Endpoint(Value):
+    """A page, and whose it is."""
+
+    url: str = Field(description="address of the page; /metrics where it has no path")
+    namespace: str = Field("", description="namespace of the pod; empty: unknown")
+    pod: str = Field("", description="name of the pod; empty: unknown")
+    cluster: str = Field("", description="empty: the only one there is")
+    variant: str = Field("", description="name of its variant; empty: by pod or model")
+
+    @property
+    def origin(self) -> Origin:
+        """Where its lines are from."""
+        return Origin(
+            urlsplit(self.url).netloc.rpartition("@")[2], self.namespace, self.pod, self.cluster, self.variant
+        )
+
+
+class EndpointOptions(Credentials):
+    """How to read pages; credentials are shown to all of them. Inside a cluster pages are read over plain http."""
+
+    allow_http: bool = Field(True, description="allow http to another machine, and credentials over it")
+    endpoints: tuple[str | Endpoint, ...] = Field((), max_length=100_000, description="pages to read")
+    most_bytes: Count = Field(16 * 2**20, description="longest page, bytes")
+    parallel: PositiveCount = Field(16, le=256, description="pages read at once")
+    per_second: float = Field(500.0, gt=0, le=1e5, description="pages begun per second at most")
+    within_s: PositiveSeconds = Field(
+        10.0, description="time for one reading of all pages, s; what is late is missed"
+    )
+    retention_s: PositiveSeconds = Field(
+        600.0, le=86_400, description="period over which arrived and completed requests are counted, s"
+    )
+    pools: Mapping[str, Name] = Field({}, description="namespace by InferencePool")
+
+
+@dataclass(slots=True)
+class _Pace:
+    """When the next page may begin."""
+
+    clock: Clock
+    gap_s: float
+    lock: Lock
+    next_s: float
+
+    def wait(self, end_s: float) -> bool:
+        """Wait for a turn; False when there is none before ``end_s``."""
+        with self.lock:
+            now_s = self.clock.monotonic_s()
+            turn_s = max(now_s, self.next_s)
+            if turn_s > end_s:
+                return False
+            self.next_s = turn_s + self.gap_s
+        self.clock.sleep(turn_s - now_s)
+        return True
+
+
+class EndpointSource:
+    """Reads pages, and makes maxima and rates of what they say over time.
+
+    Args:
+        options: how.
+        clock: for waits and times.
+        finder: which pages to read, by what is served; None: those of the options.
+        transport: in place of the network, for tests.
+    """
+
+    def __init__(
+        self,
+        options: EndpointOptions,
+        clock: Clock,
+        *,
+        finder: Finder | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.options = options
+        self._clock = clock
+        self._fixed = tuple(_endpoint(each) for each in options.endpoints)
+        self._finder = finder
+        self._transport = transport
+        self._webs: dict[str, Web] = {}
+        self._book = PageBook(retention_s=options.retention_s, pools=options.pools)
+
+    def read(self, variants: Sequence[VariantObservation], now_s: float) -> MetricsReading:
+        """See :class:`planner.control.protocols.MetricsSource`. Rates need two readings."""
+        endpoints = self._fixed if self._finder is None else tuple(self._finder(variants))
+        self._forget_all_but(endpoints)
+        end_s = self._clock.monotonic_s() + self.options.within_s
+        pace = _Pace(self._clock, 1.0 / self.options.per_second, Lock(), self._clock.monotonic_s())
+
+        def one(endpoint: Endpoint) -> str | Fault:
+            if not pace.wait(end_s):
+                return Fault(Trouble.TIMEOUT, f"not reached within {self.options.within_s:g} s")
+            try:
+                return self._web(endpoint).get("").decode("utf-8", "replace")
+            except Fault as fault:
+                return fault
+            except ValueError:
+                return Fault(
+                    Trouble.REFUSED, f"{shown_url(endpoint.url)[:200]} is no address that we may read"
+                )
+
+        findings: list[Finding] = []
+        with ThreadPoolExecutor(min(self.options.parallel, max(1, len(endpoints)))) as pool:
+            for endpoint, answer in zip(endpoints, pool.map(one, endpoints), strict=True):
+                if isinstance(answer, Fault):
+                    findings.append(_unread(endpoint, answer))
+                else:
+                    self._book.take(endpoint.origin, answer, now_s)
+        return self._book.reading(variants, now_s, findings=findings, complete=not findings)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        for web in self._webs.values():
+            web.close()
+        self._webs.clear()
+
+    def _web(self, endpoint: Endpoint) -> Web:
+        web = self._webs.get(endpoint.url)
+        if web is None:
+            access = self.options.at(_with_path(endpoint.url))
+            web = self._webs[endpoint.url] = Web(access, self._clock, self._transport)
+        return web
+
+    def _forget_all_but(self, endpoints: Sequence[Endpoint]) -> None:
+        """Pages that are not to be read any more are those of engines that were removed."""
+        kept = {each.origin for each in endpoints}
+        for origin in self._book.origins:
+            if origin not in kept:
+                self._book.forget(origin)
+        urls = {each.url for each in endpoints}
+        for url in [url for url in self._webs if url not in urls]:
+            self._webs.pop(url).close()
+
+
+def _unread(endpoint: Endpoint, fault: Fault) -> Finding:
+    remedies = {
+        Trouble.UNREACHABLE: "another port, an engine that is starting or ending, or a network policy",
+        Trouble.REFUSED: "another port or path: engines answer at /metrics",
+        Trouble.DENIED: "the engine asks for a key: give a token",
+        Trouble.TIMEOUT: "the engine is overloaded, or the port swallows what is sent to it",
+    }
+    return Finding(
+        subject=f"page of {endpoint.pod or endpoint.origin.instance}",
+        problem=str(fault),
+        remedy=remedies.get(fault.trouble, "its last page is used until it is too old"),
+    )
+
+
+def _endpoint(given: str | Endpoint) -> Endpoint:
+    if isinstance(given, Endpoint):
+        return given
+    return Endpoint(url=given if "://" in given else f"http://{given}")
+
+
+def _with_path(url: str) -> str:
+    return url if urlsplit(url).path not in {"", "/"} else f"{url.rstrip('/')}/metrics"
+
+
+def source(options: Mapping[str, Any], clock: Clock) -> EndpointSource:
+    """Make the source of these options.
+
+    Raises:
+        ConfigurationError: lists everything that is wrong with them.
+    """
+    read = options_of(EndpointOptions, "endpoints", options)
+    wrong = []
+    for index, each in enumerate(read.endpoints):
+        url = _endpoint(each).url
+        try:
+            read.at(url)
+        except ValueError:
+            path, found = f"endpoints.endpoints[{index}]", f"{shown_url(url)[:200]!r}"
+            allowed = "HOST:PORT, or http(s)://HOST[:PORT][/PATH] (http only with allow_http)"
+            wrong.append(InputFinding("", None, path, found, allowed))
+    if wrong:
+        raise ConfigurationError.from_findings(wrong)
+    checked(read)
+    return EndpointSource(read, clock)

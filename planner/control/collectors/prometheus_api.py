@@ -1,0 +1,212 @@
+"""The query API of Prometheus: a question, and an answer that was checked to be one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from planner.clock import Clock
+from planner.control.collectors.sightings import Row
+from planner.control.collectors.transport import Access, Fault, Trouble, Web
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Answer", "Labels", "PrometheusApi", "Sample", "Series"]
+
+_WARNINGS: Final = 3
+
+
+class Labels(dict[str, str]):
+    """Labels of a series; equal ones of one reading are one object, so whose they are is found once."""
+
+    __slots__ = ("row",)
+    row: Row | None
+
+
+Sample = tuple[Labels, float, float]
+"""An element of a vector: labels, time of evaluation (s of the epoch), value. Plain, since there are so many."""
+
+
+class Series(NamedTuple):
+    """An element of a matrix: labels, and points (s of the epoch, value)."""
+
+    labels: Labels
+    points: list[tuple[float, float]]
+
+
+Element = TypeVar("Element")
+
+
+class Answer(NamedTuple, Generic[Element]):
+    """What a question brought, and why it may not be whole."""
+
+    result: list[Element]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Element:
+    metric: dict[str, str]
+    value: tuple[float, float] | None = None
+    values: list[tuple[float, float]] | None = None
+
+
+@dataclass(slots=True)
+class _Data:
+    resultType: str  # noqa: N815 - as Prometheus writes it
+    result: list[_Element]
+
+
+@dataclass(slots=True)
+class _Document:
+    status: str
+    data: _Data | None = None
+    error: str = "it does not say why"
+    warnings: list[str] | None = None
+
+
+@dataclass(slots=True)
+class _Names:
+    data: list[str]
+
+
+@dataclass(slots=True)
+class _Targets:
+    activeTargets: list[dict[str, Any]]  # noqa: N815 - as Prometheus writes it
+
+
+@dataclass(slots=True)
+class _TargetsDocument:
+    data: _Targets
+
+
+_DOCUMENT: Final = TypeAdapter(_Document)
+_NAMES: Final = TypeAdapter(_Names)
+_TARGETS: Final = TypeAdapter(_TargetsDocument)
+_read_labels: Final = TypeAdapter(dict[str, str]).validator.validate_json
+_HEAD: Final = re.compile(rb'\{"status":"success","data":\{"resultType":"vector","result":\[\{"metric":')
+_END: Final = b'"]}'
+_FOOT: Final = re.compile(rb'"\]\}\]\}\}\s*')
+_BETWEEN: Final = b'"]},{"metric":'
+_VALUE: Final = b',"value":['
+
+
+class PrometheusApi:
+    """Asks questions.
+
+    Args:
+        access: where.
+        clock: for waits.
+        transport: in place of the network, for tests.
+    """
+
+    def __init__(self, access: Access, clock: Clock, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._web = Web(access, clock, transport)
+
+    def query(self, question: str, known: dict[bytes, Labels] | None = None) -> Answer[Sample]:
+        """The answer as of now, by the clock of the server: ours need not agree with it.
+
+        Args:
+            question: in PromQL.
+            known: labels read before, by their text; added to.
+
+        Raises:
+            Fault: there is none.
+        """
+        body = self._web.post("/api/v1/query", {"query": question})
+        quick = _quick_vector(body, {} if known is None else known)
+        if quick is not None:
+            return Answer(quick)
+        data, warnings = _checked(body, "vector")
+        return Answer([(Labels(each.metric), *each.value) for each in data if each.value], warnings)
+
+    def query_range(self, question: str, *, start_s: float, end_s: float, step_s: float) -> Answer[Series]:
+        """The answers between two times (s of the epoch), a step (s) apart.
+
+        Raises:
+            Fault: there are none.
+        """
+        form = {"query": question, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:.3f}"}
+        data, warnings = _checked(self._web.post("/api/v1/query_range", form), "matrix")
+        return Answer(
+            [
+                Series(Labels(each.metric), [point for point in each.values if math.isfinite(point[0])])
+                for each in data
+                if each.values
+            ],
+            warnings,
+        )
+
+    def names(self, selector: str) -> tuple[str, ...]:
+        """Names of the series that a selector finds.
+
+        Raises:
+            Fault: it does not say.
+        """
+        body = self._web.get("/api/v1/label/__name__/values", {"match[]": selector})
+        return tuple(_parsed(_NAMES, body).data)
+
+    def targets(self) -> tuple[Mapping[str, Any], ...]:
+        """What is scraped, with the last error of each.
+
+        Raises:
+            Fault: it does not say; not every server does.
+        """
+        body = self._web.get("/api/v1/targets", {"state": "active"})
+        return tuple(_parsed(_TARGETS, body).data.activeTargets)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._web.close()
+
+
+_Parsed = TypeVar("_Parsed")
+
+
+def _parsed(kind: TypeAdapter[_Parsed], body: bytes) -> _Parsed:
+    try:
+        return kind.validate_json(body)
+    except ValidationError:
+        fault = Fault(Trouble.GARBLED, "the answer is not one of Prometheus, or only a part of one")
+    raise fault
+
+
+def _checked(body: bytes, kind: str) -> tuple[list[_Element], tuple[str, ...]]:
+    document = _parsed(_DOCUMENT, body)
+    if document.status != "success":
+        raise Fault(Trouble.REFUSED, f"the question failed: {document.error[:300]}")
+    if document.data is None or document.data.resultType != kind:
+        raise Fault(Trouble.GARBLED, f"the answer is no {kind}")
+    return document.data.result, tuple(each[:200] for each in (document.warnings or [])[:_WARNINGS])
+
+
+def _quick_vector(body: bytes, known: dict[bytes, Labels]) -> list[Sample] | None:
+    """The samples of a vector written as Prometheus writes it; None: it is written otherwise, or has warnings.
+
+    Each question brings the labels of each engine again, and reading them is most of the work: equal texts are read
+    once. A quote inside a label is escaped, so what is looked for here cannot stand in one.
+    """
+    start, end = _HEAD.match(body), body.rfind(_END)
+    if start is None or _FOOT.fullmatch(body, end) is None:
+        return None
+    samples: list[Sample] = []
+    last, at_s = b"", 0.0
+    try:
+        for piece in body[start.end() : end].split(_BETWEEN):
+            text, _, figures = piece.partition(_VALUE)
+            time_s, _, value = figures.partition(b',"')
+            if time_s != last:
+                last, at_s = time_s, float(time_s)
+            labels = known.get(text)
+            if labels is None:
+                labels = known[text] = Labels(_read_labels(text))
+            samples.append((labels, at_s, float(value)))
+    except ValueError:
+        return None
+    return samples

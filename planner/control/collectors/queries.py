@@ -1,0 +1,225 @@
+"""The questions to Prometheus, written from the table of names.
+
+Each question groups by where a series is from, reads every name and spelling that says the same (the first that a
+place has counts, so that nothing is counted twice), and asks for several namespaces at once. Series without
+namespace are asked for too: their pod or label may tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from planner.control.collectors.names import (
+    COMPLETED,
+    DISPATCH,
+    ENGINE_MEASURES,
+    POWER,
+    PRESENCE,
+    ROUTER_MEASURES,
+    STARTED,
+    WORKER_LABELS,
+    How,
+    Measure,
+    Way,
+    engine_of,
+    spellings,
+)
+from planner.control.collectors.options import LabelNames
+
+__all__ = [
+    "DISPATCH",
+    "ENGINE_LABEL",
+    "LAST_SEEN",
+    "PRESENT",
+    "TARGETS_DOWN",
+    "TARGETS_KNOWN",
+    "Questions",
+    "quoted",
+]
+
+PRESENT: Final = "present"
+LAST_SEEN: Final = "last seen"
+TARGETS_DOWN: Final = "targets down"
+TARGETS_KNOWN: Final = "targets"
+SENT: Final = "dispatch"
+ENGINE_LABEL: Final = "fleetplan_engine"
+"""Label that our own questions add: the kind of engine."""
+
+_SCRAPERS: Final = "job, endpoint, service, container, prometheus, prometheus_replica"
+"""Labels in which a second scrape of the same page differs: what it brings is not another engine's."""
+_RANKS: Final = ("engine", "dp_rank")
+
+
+def quoted(text: str) -> str:
+    """A text as a string of PromQL."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _literal(text: str) -> str:
+    """A text as a regular expression of RE2 that matches it alone."""
+    return "".join(letter if letter.isalnum() or letter in "-_" else f"\\{letter}" for letter in text)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Writes the questions of one reading.
+
+    Args:
+        labels: how the scrape calls things.
+        namespaces: to read; empty: all.
+        lookback_s: how long an engine that cannot be scraped is remembered, s.
+    """
+
+    labels: LabelNames
+    namespaces: Sequence[str] = ()
+    lookback_s: int = 600
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Labels that tell where a series is from."""
+        names = (self.labels.cluster, self.labels.namespace, self.labels.pod, self.labels.instance, *_RANKS)
+        return tuple(name for name in names if name is not None)
+
+    @property
+    def _router(self) -> str:
+        ours = (
+            self.labels.cluster, self.labels.namespace, self.labels.instance, "exported_namespace", "inference_pool",
+            "name", "model_name", "target_model_name",
+        )  # fmt: skip
+        return ", ".join(name for name in ours if name is not None)
+
+    def present(self) -> str:
+        """When each engine was last scraped, seconds of the epoch, with everything that tells whose it is."""
+        return self._times("timestamp({})")
+
+    def last_seen(self) -> str:
+        """As :meth:`present`, of engines that cannot be scraped now but could a while ago."""
+        return self._times(f"max_over_time(timestamp({{}})[{self.lookback_s}s:15s])")
+
+    def _times(self, form: str) -> str:
+        by = ", ".join((*self.place, "model_name", self.labels.variant, *WORKER_LABELS))
+        return _first_of(
+            f'label_replace(max by ({by})({form.format(self._selected(name))}), "{ENGINE_LABEL}", "{engine_of(name)}", "", "")'
+            for way in PRESENCE
+            for name in spellings(way.series[0])
+        )
+
+    def targets_down(self) -> str:
+        """Targets that cannot be scraped."""
+        by = ", ".join(name for name in (self.labels.cluster, self.labels.namespace, self.labels.pod, self.labels.instance) if name)  # fmt: skip
+        return f"max by ({by})(up{self._braces()}) == 0"
+
+    def targets_known(self) -> str:
+        """How many targets each namespace has."""
+        return f"count by ({self.labels.namespace})(up{self._braces()})"
+
+    def engine(self, measure: Measure) -> str:
+        """One value of every engine."""
+        by = ", ".join(self.place)
+        return _first_of(self._value(measure, way, by, measure.window_s) for way in _spelled(measure.ways))
+
+    def engines(self) -> dict[str, str]:
+        """Every value of engines by field, and when their processes started."""
+        return {each.field: self.engine(each) for each in (*ENGINE_MEASURES, STARTED)}
+
+    def completed(self, retention_s: float) -> str:
+        """Requests completed in a period, by namespace and served model; engines that are gone count."""
+        by = ", ".join(name for name in (self.labels.cluster, self.labels.namespace, "model_name") if name)
+        return _first_of(self._value(COMPLETED, way, by, retention_s) for way in _spelled(COMPLETED.ways))
+
+    def routers(self, retention_s: float) -> dict[str, str]:
+        """Every value of routers by field."""
+        return {
+            each.field: _first_of(
+                self._value(each, way, self._router, retention_s if each.how is How.GROWTH else each.window_s)
+                for way in each.ways
+            )
+            for each in ROUTER_MEASURES
+        }
+
+    def dispatch(self) -> str:
+        """Requests per second that routers send to each engine."""
+        clusters = f"{self.labels.cluster}, " if self.labels.cluster else ""
+        parts = []
+        for way, pod in zip(DISPATCH.ways, ("endpoint_name", "pod_name"), strict=True):
+            by = f"{clusters}{self.labels.namespace}, exported_namespace, {pod}, port"
+            rate = self._value(DISPATCH, way, by, DISPATCH.window_s)
+            parts.append(f'label_replace({rate}, "to", "$1", "{pod}", "(.*)")')
+        new, old = parts
+        places = f"{clusters}{self.labels.namespace}, exported_namespace, to, port"
+        return f"max by ({places})({new}) or max by ({places})({old})"
+
+    def power(self) -> str:
+        """Draw of the accelerators of each pod, W; the exporter's own labels where they were kept apart."""
+        ours = ("exported_namespace", "exported_pod", self.labels.namespace, self.labels.pod)
+        by = ", ".join(name for name in (self.labels.cluster, *ours) if name)
+        name = POWER.ways[0].series[0]
+        once = f'max by ({by}, UUID)({name}{{{self.labels.pod}!=""}})'
+        return f"sum by ({by})({once})"
+
+    def _value(self, measure: Measure, way: Way, by: str, window_s: float) -> str:
+        window = round(window_s)
+        match measure.how_of(way):
+            case How.NOW:
+                return self._now(measure, way, by)
+            case How.PEAK:
+                return f"max by ({by})(max_over_time({self._selected(way.series[0])}[{window}s]))"
+            case How.MEAN:
+                over, under = (
+                    f"sum by ({by})(max without ({_SCRAPERS})({_rate(self._selected(name), window)}))"
+                    for name in way.series
+                )
+                return f"({over} / {under})"
+            case How.RATE:
+                rate = _rate(self._selected(way.series[0], way.labels), window)
+                return f"sum by ({by})(max without ({_SCRAPERS})({rate}))"
+            case How.GROWTH:
+                return self._growth(way, by, window)
+            case How.SIZE:
+                labels = ", ".join(name for name, _ in way.labels)
+                return f"max by ({by}, {labels})({self._selected(way.series[0])})"
+
+    def _now(self, measure: Measure, way: Way, by: str) -> str:
+        selected = self._selected(way.series[0], way.labels)
+        if measure in ROUTER_MEASURES:
+            return f"sum by ({by})(max without ({_SCRAPERS})({selected}))"
+        return f"max by ({by})({selected})"
+
+    def _growth(self, way: Way, by: str, window: int) -> str:
+        """Growth of a counter. One that was not there at the start began at 0, which ``increase`` does not know."""
+        selected = self._selected(way.series[0], way.labels)
+        began = f"({selected} unless {selected} offset {window}s)"
+        return f"sum by ({by})(max without ({_SCRAPERS})({began} or increase({selected}[{window}s])))"
+
+    def _selected(self, name: str, labels: Iterable[tuple[str, str]] = ()) -> str:
+        return f"{name}{self._braces(labels)}"
+
+    def _braces(self, labels: Iterable[tuple[str, str]] = ()) -> str:
+        matchers = [f"{name}={quoted(value)}" for name, value in labels]
+        if self.namespaces:
+            any_of = "|".join([*map(_literal, sorted(set(self.namespaces))), ""])
+            matchers.insert(0, f"{self.labels.namespace}=~{quoted(any_of)}")
+        return f"{{{', '.join(matchers)}}}" if matchers else ""
+
+
+def _rate(selected: str, window: int) -> str:
+    return f"rate({selected}[{window}s])"
+
+
+def _spelled(ways: Sequence[Way]) -> list[Way]:
+    """The ways, each also with the names that OpenMetrics leaves; preferred names first."""
+    found = []
+    for way in ways:
+        found.append(way)
+        changed = tuple(spellings(name)[-1] for name in way.series)
+        if changed != way.series:
+            found.append(Way(changed, way.labels, way.how))
+    return found
+
+
+def _first_of(questions: Iterable[str]) -> str:
+    """What the first question answers, and for places that it does not know what the next one does."""
+    return " or ".join(questions)

@@ -1,0 +1,202 @@
+"""Vectors of Prometheus -> sightings."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from models.ids import NAME_PATTERN
+from planner.control.collectors.names import ENGINE_MEASURES, ROUTER_MEASURES, STARTED, WORKER_LABELS
+from planner.control.collectors.options import LabelNames
+from planner.control.collectors.prometheus_api import Answer, Labels, Sample
+from planner.control.collectors.queries import ENGINE_LABEL
+from planner.control.collectors.sightings import Place, RouterRow, Row, Sightings
+
+__all__ = ["Vectors"]
+
+_LONGEST_LABEL: Final = 1024
+_OLDEST_S: Final = 1e8
+_TWO: Final = 2.0
+"""Fields bounded below this are shares, of which 1 is the most."""
+_MOST_ENGINES: Final = 1_000_000
+_NAME: Final = re.compile(NAME_PATTERN)
+_RANKED_POD: Final = re.compile(r"-rank-\d+$")
+"""Routers that know data-parallel ranks add them to the name of the pod."""
+
+
+class Vectors:
+    """Fills sightings with vectors.
+
+    Args:
+        seen: to fill.
+        labels: how the scrape calls things.
+    """
+
+    def __init__(self, seen: Sightings, labels: LabelNames) -> None:
+        self._seen = seen
+        self._labels = labels
+        self._cluster = labels.cluster or ""
+        self._cluster_name = labels.cluster_name or ""
+
+    def presence(self, answer: Answer[Sample] | None) -> None:
+        """Take the engines that are there, from when they were last scraped."""
+        self._take_rows(answer, lambda _: True)
+
+    def lost(self, last_seen: Answer[Sample] | None, down: Answer[Sample] | None) -> None:
+        """Take engines that cannot be scraped now: those last seen whose target is still there and down.
+
+        A target that is gone has no ``up``: its engine was removed, and its last values say nothing of now.
+        """
+        ends = {self._place(labels).whole for labels, _, _ in down.result} if down is not None else set()
+        self._take_rows(last_seen, lambda place: place.whole in ends)
+
+    def _take_rows(self, answer: Answer[Sample] | None, wanted: Callable[[Place], bool]) -> None:
+        rows = self._seen.rows
+        for metric, at_s, value in answer.result if answer is not None else ():
+            place = self._place(metric)
+            if place in rows or not _fits(place) or len(rows) >= _MOST_ENGINES:
+                continue
+            if math.isfinite(at_s - value) and wanted(place):
+                rows[place] = Row(
+                    model=metric.get("model_name", "")[:_LONGEST_LABEL],
+                    variant=metric.get(self._labels.variant, "")[:_LONGEST_LABEL],
+                    engine=metric.get(ENGINE_LABEL, ""),
+                    worker=next((metric[name] for name in WORKER_LABELS if name in metric), ""),
+                    age_s=min(max(0.0, at_s - value), _OLDEST_S),
+                )
+
+    def engines(self, answers: Mapping[str, Answer[Sample]]) -> None:
+        """Take the values of engines; those of places where no engine is are passed over."""
+        for measure in (*ENGINE_MEASURES, STARTED):
+            answer = answers.get(measure.field)
+            if answer is not None and measure.field == "kv_tokens":
+                answer = Answer(
+                    [(labels, at_s, _tokens(labels, value)) for labels, at_s, value in answer.result]
+                )
+            if answer is not None:
+                self._take_values(measure.field, measure.bounds, answer)
+
+    def _take_values(self, field: str, bounds: tuple[float, float], answer: Answer[Sample]) -> None:
+        believe = self._seen.believe
+        low, high = bounds[0], min(bounds[1], 1.0) if bounds[1] < _TWO else bounds[1]
+        for labels, _, raw in answer.result:
+            value = raw if low <= raw <= high else believe(field, raw)
+            if value is None:
+                continue
+            try:
+                row = labels.row
+            except AttributeError:
+                row = labels.row = self._row_of(labels)
+            if row is not None:
+                row.values.setdefault(field, value)
+            elif not (place := self._place(labels)).rank:
+                self._seen.extras.setdefault(place, {}).setdefault(field, value)
+
+    def _row_of(self, labels: Labels) -> Row | None:
+        return self._seen.rows.get(self._place(labels))
+
+    def routers(self, answers: Mapping[str, Answer[Sample]], periods: Mapping[str, str]) -> None:
+        """Take the values of routers by model.
+
+        Args:
+            answers: by field.
+            periods: by service (namespace/model) the answer that counts in place of ``arrived``.
+        """
+        rows: dict[tuple[str, str, str, str, str], RouterRow] = {}
+        for measure in ROUTER_MEASURES:
+            usual = periods if measure.field == "arrived" else {}
+            self._take_routed(rows, measure.field, answers.get(measure.field), usual, "")
+        for name in sorted(set(periods.values())):
+            self._take_routed(rows, "arrived", answers.get(name), periods, name)
+        self._seen.routers.extend(rows.values())
+
+    def _take_routed(
+        self,
+        rows: dict[tuple[str, str, str, str, str], RouterRow],
+        field: str,
+        answer: Answer[Sample] | None,
+        periods: Mapping[str, str],
+        period: str,
+    ) -> None:
+        for metric, _, raw in answer.result if answer is not None else ():
+            value = self._seen.believe(field, raw)
+            row = self.router_of(metric)
+            if value is None or not row.model or periods.get(f"{row.namespace}/{row.model}", "") != period:
+                continue
+            key = (row.cluster, row.namespace, row.pool, row.model, metric.get(self._labels.instance, ""))
+            kept = rows.setdefault(key, row)
+            kept.values[field] = kept.values.get(field, 0.0) + value
+
+    def router_of(self, metric: Labels) -> RouterRow:
+        """Whom a series of a router speaks of: the model that requests go to, else the one they ask for."""
+        return RouterRow(
+            cluster=self._cluster_of(metric),
+            namespace=metric.get("exported_namespace") or metric.get(self._labels.namespace, ""),
+            pool=metric.get("inference_pool") or metric.get("name", ""),
+            model=(metric.get("target_model_name") or metric.get("model_name", ""))[:_LONGEST_LABEL],
+        )
+
+    def power(self, answer: Answer[Sample] | None) -> None:
+        """Take the power of the accelerators of each pod."""
+        for metric, _, raw in answer.result if answer is not None else ():
+            value = self._seen.believe("power_w", raw)
+            pod = metric.get("exported_pod") or metric.get(self._labels.pod, "")
+            namespace = metric.get("exported_namespace") or metric.get(self._labels.namespace, "")
+            if value is not None and not math.isnan(value) and pod:
+                whose = (self._cluster_of(metric), namespace, pod)
+                self._seen.power_w[whose] = self._seen.power_w.get(whose, 0.0) + value
+
+    def dispatch(self, answer: Answer[Sample] | None) -> None:
+        """Take the rates at which routers send requests to engines."""
+        for metric, _, raw in answer.result if answer is not None else ():
+            value = self._seen.believe("dispatch_rps", raw)
+            pod = _RANKED_POD.sub("", metric.get("to", ""))
+            if value is not None and not math.isnan(value) and pod:
+                namespace = metric.get("exported_namespace") or metric.get(self._labels.namespace, "")
+                whose = (self._cluster_of(metric), namespace, pod, metric.get("port", ""))
+                sofar = self._seen.dispatch_rps.get(whose, 0.0)
+                self._seen.dispatch_rps[whose] = sofar + value
+
+    def completed(self, answers: Mapping[str, Answer[Sample]], periods: Mapping[str, str]) -> None:
+        """Take completed requests by namespace and served model; ``periods`` as in :meth:`routers`."""
+        for name in ["completed", *sorted(set(periods.values()))]:
+            answer = answers.get(name)
+            for metric, _, raw in answer.result if answer is not None else ():
+                namespace, model = metric.get(self._labels.namespace, ""), metric.get("model_name", "")
+                value = self._seen.believe("completed", raw)
+                if value is None or math.isnan(value):
+                    continue
+                if periods.get(f"{namespace}/{model}", "completed") == name:
+                    self._seen.completed[self._cluster_of(metric), namespace, model] = value
+
+    def _place(self, metric: Labels) -> Place:
+        get, labels = metric.get, self._labels
+        return Place(
+            get(labels.namespace, ""),
+            get(labels.pod, ""),
+            get(labels.instance, ""),
+            get("engine") or get("dp_rank") or "",
+            get(self._cluster, self._cluster_name),
+        )
+
+    def _cluster_of(self, metric: Labels) -> str:
+        return metric.get(self._cluster, self._cluster_name)
+
+
+def _fits(place: Place) -> bool:
+    """Whether names are of a length that a cluster can have, and the cluster's is one that a value may hold."""
+    if any(len(part) > _LONGEST_LABEL for part in place) or not (place.instance or place.pod):
+        return False
+    return not place.cluster or _NAME.match(place.cluster) is not None
+
+
+def _tokens(labels: Labels, value: float) -> float:
+    """Tokens of a KV cache: those of the blocks that an info series states, else the value itself."""
+    if "num_gpu_blocks" not in labels:
+        return value
+    try:
+        return float(labels["num_gpu_blocks"]) * float(labels["block_size"])
+    except (KeyError, ValueError):
+        return math.nan
