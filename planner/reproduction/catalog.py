@@ -9,8 +9,10 @@ from models.reproduction import Reproduction
 from planner.errors import ConfigurationError, Finding, nearest
 from planner.reproduction.elastic_slo import elastic_slo
 from planner.reproduction.elastic_timings import elastic_timings
+from planner.reproduction.measured import NAME as MEASURED
+from planner.reproduction.measured import data_folder, measured_vllm
 
-__all__ = ["EXPERIMENTS", "SEEDS", "reproduce"]
+__all__ = ["EXPERIMENTS", "SEEDS", "reproduce", "runnable"]
 
 SEEDS: Final = 5
 """Runs behind each figure, unless asked otherwise."""
@@ -18,8 +20,14 @@ SEEDS: Final = 5
 EXPERIMENTS: Final[Mapping[str, Callable[[int], Reproduction]]] = {
     "elastic-ep-slo": elastic_slo,
     "elastic-ep-timings": elastic_timings,
+    MEASURED: measured_vllm,
 }
 """What runs an experiment with so many seeds, by name, in the order of the page."""
+
+
+def runnable() -> list[str]:
+    """Names of the experiments whose data are there: recorded runs are not shipped."""
+    return [name for name in EXPERIMENTS if name != MEASURED or data_folder() is not None]
 
 
 def reproduce(name: str, *, seeds: int = SEEDS) -> Reproduction:

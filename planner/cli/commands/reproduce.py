@@ -91,10 +91,13 @@ def _page(folder: Path, *, force: bool) -> Output:
 
 
 def _run(options: ReproduceOptions) -> list[Reproduction]:
-    from planner.reproduction import EXPERIMENTS
+    from planner.reproduction import EXPERIMENTS, runnable
     from planner.reproduction import reproduce as run
 
-    names = [*EXPERIMENTS] if options.name == _ALL else [options.name]
+    names = runnable() if options.name == _ALL else [options.name]
+    for name in EXPERIMENTS if options.name == _ALL else ():
+        if name not in names:
+            note(f"left out: {name}, whose data are not shipped (FLEETPLAN_TEST_DATA)")
     found = []
     for place, name in enumerate(names, start=1):
         if len(names) > 1:

@@ -17,7 +17,17 @@ from planner.reproduction.measured.shape import StepShape, shape_of
 if TYPE_CHECKING:
     from planner.catalog import Catalog
 
-__all__ = ["GOALS", "Comparison", "Figures", "Goal", "Profile", "compare_runs", "figures_of", "profiles_of"]
+__all__ = [
+    "GOALS",
+    "Comparison",
+    "Figures",
+    "Goal",
+    "Profile",
+    "compare_runs",
+    "compare_simpler_engines",
+    "figures_of",
+    "profiles_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +126,41 @@ def compare_runs(
         ConfigurationError: files are not there or not of their kind.
     """
     for run in runs:
-        engine = run.engine(data, catalog)
-        kernels = run.kernel_times(data, catalog)
+        engine, kernels = run.engine(data, catalog), run.kernel_times(data, catalog)
         half = len(engine.run) // 2
         parts = {"whole run": slice(None), "second half": slice(half, None)}
         shape = shape_of(catalog.llm(run.llm), catalog.accelerator(run.accelerator), engine.parallelism)
         for profile in profiles_of(engine, half, shape=shape, kernels=kernels):
-            measured, replayed = engine.measured, engine.replayed(profile.timing)
-            figures = {
-                name: (figures_of(measured.part(part)), figures_of(replayed.part(part)))
-                for name, part in parts.items()
-            }
-            yield Comparison(run, engine, profile, measured, replayed, figures)
+            yield _compared(engine, profile, parts)
+
+
+def compare_simpler_engines(
+    data: Path, catalog: Catalog, runs: Sequence[MeasuredRun] = MEASURED_RUNS
+) -> Iterator[Comparison]:
+    """What becomes of replays with kernel times where a part of the engine is left out; as :func:`compare_runs`."""
+    for run in runs:
+        engine, kernels = run.engine(data, catalog), run.kernel_times(data, catalog)
+        if kernels is None:
+            continue
+        apart = kernels.but(mixed_decode=None, mixed_per_product_s=0.0)
+        parts = {"whole run": slice(None), "first half": slice(0, len(engine.run) // 2)}
+        for name, timing, looks_ahead in (
+            ("as it is", kernels, True),
+            ("each step composed when the one before has ended", kernels, False),
+            ("attention of prompts and of decoding added up", apart, True),
+        ):
+            yield _compared(engine, Profile(name, timing, {}), parts, looks_ahead=looks_ahead)
+
+
+def _compared(
+    engine: Engine, profile: Profile, parts: Mapping[str, slice], *, looks_ahead: bool | None = None
+) -> Comparison:
+    measured, replayed = engine.measured, engine.replayed(profile.timing, looks_ahead=looks_ahead)
+    figures = {
+        name: (figures_of(measured.part(part)), figures_of(replayed.part(part)))
+        for name, part in parts.items()
+    }
+    return Comparison(engine.declared, engine, profile, measured, replayed, figures)
 
 
 def profiles_of(

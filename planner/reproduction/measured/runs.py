@@ -148,8 +148,13 @@ class Engine:
             run.input_tokens, run.output_tokens, run.arrival_s, run.scheduled_s, run.first_s, run.last_s
         )
 
-    def fleet(self, timing: Timing) -> TwinSpec:
-        """The engine as one replica. Ranks wait for each other in every step, so they are one batch with their seats."""
+    def fleet(self, timing: Timing, *, looks_ahead: bool | None = None) -> TwinSpec:
+        """The engine as one replica. Ranks wait for each other in every step, so they are one batch with their seats.
+
+        Args:
+            timing: of a step.
+            looks_ahead: whether a step is composed while another runs; None: as in the run.
+        """
         options = self.run.options
         replica = ReplicaSpec(
             variant="engine",
@@ -160,17 +165,17 @@ class Engine:
             max_num_seqs=options.max_num_seqs * options.ranks,
             max_num_batched_tokens=options.max_num_batched_tokens * options.ranks,
             chunked_prefill=options.chunked_prefill,
-            async_scheduling=options.async_scheduling,
+            async_scheduling=options.async_scheduling if looks_ahead is None else looks_ahead,
             prefix_caching=options.prefix_caching,
             gpus=options.tensor_parallel * options.ranks,
         )
         return TwinSpec(services=(ServiceSpec(name=_SERVICE),), replicas=(replica,))
 
-    def replayed(self, timing: Timing) -> Timeline:
-        """What the twin does with the same requests."""
+    def replayed(self, timing: Timing, *, looks_ahead: bool | None = None) -> Timeline:
+        """What the twin does with the same requests; arguments as of :meth:`fleet`."""
         run = self.run
         chunk = RequestChunk(run.arrival_s, run.input_tokens, run.output_tokens)
-        twin = Twin(self.fleet(timing), iter([chunk]))
+        twin = Twin(self.fleet(timing, looks_ahead=looks_ahead), iter([chunk]))
         while not twin.idle:
             twin.advance(twin.now_s + _CALL_S)
         result = twin.finish()
