@@ -235,6 +235,11 @@ class Explanation(Value):
     relaxations: tuple[Relaxation, ...] = Field(
         (), description="only when infeasible: single limits whose smallest move keeps every promise"
     )
+    together: tuple[Relaxation, ...] = Field(
+        (),
+        description="only where no single limit is enough: limits whose moves together keep every promise, none of which "
+        "can be left out; the cost is that of one plan with all of them",
+    )
     runners_up: tuple[RunnerUp, ...] = Field(
         (), description="what would bring an unused candidate into the plan; empty: not asked for"
     )

@@ -41,6 +41,7 @@ __all__ = [
     "a_hopeless_report",
     "a_large_report",
     "a_relative_report",
+    "a_report_of_two_limits",
     "a_report_without_candidates",
     "a_timed_out_report",
     "an_assessment",
@@ -242,6 +243,17 @@ def an_infeasible_report() -> Report:
         explanation=explanation,
         seconds=ROLLED_OUT,
     )
+
+
+def a_report_of_two_limits() -> Report:
+    """Power and budget both forbid serving everything: they have to move together."""
+    report = an_infeasible_report()
+    power = report.explanation.relaxations[0]
+    spend = Relaxation(
+        family="spend", key=(), limit=100.0, needed=119.8, unit="$/h", verified=True, cost=119.8
+    )
+    explanation = report.explanation.but(relaxations=(), together=(spend, power))
+    return report.but(explanation=explanation)
 
 
 def a_hopeless_report() -> Report:

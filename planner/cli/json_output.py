@@ -54,6 +54,7 @@ def explanation_object(explanation: Explanation) -> Object:
         "rejected": [_plain(rejection) for rejection in explanation.rejected],
         "conflict": None if explanation.conflict is None else _plain(explanation.conflict),
         "relaxations": [_plain(relaxation) for relaxation in explanation.relaxations],
+        "together": [_plain(relaxation) for relaxation in explanation.together],
         "runners_up": [_plain(each) for each in explanation.runners_up],
         "worth": [_plain(each) for each in explanation.worth],
         "differences": [_plain(each) for each in explanation.differences],

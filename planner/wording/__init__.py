@@ -43,7 +43,12 @@ from planner.wording.numbers import (
 from planner.wording.origins import modeled_sentence
 from planner.wording.promises import distance_phrase, promises_phrase, statistic_phrase
 from planner.wording.reasons import reason_sentence
-from planner.wording.relaxations import latency_promises, relaxation_sentence
+from planner.wording.relaxations import (
+    NOTHING_ENOUGH,
+    latency_promises,
+    relaxation_sentence,
+    together_sentences,
+)
 from planner.wording.statuses import (
     answer_name,
     engines_sentence,
@@ -63,6 +68,7 @@ from planner.wording.waves import (
 )
 
 __all__ = [
+    "NOTHING_ENOUGH",
     "ROWS_SHOWN",
     "amount_phrase",
     "answer_name",
@@ -108,6 +114,7 @@ __all__ = [
     "statistic_phrase",
     "stuck_sentence",
     "time_span",
+    "together_sentences",
     "used_of",
     "wave_sentence",
     "worth_phrase",

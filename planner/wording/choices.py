@@ -37,8 +37,10 @@ def worth_phrase(worth: Worth) -> str:
 
 
 def amount_phrase(worth: Worth, gain: Gain) -> str:
-    """How far it is moved: ``+1 GPU``, ``-5 %``, ``x 1.1 (TTFT 0.88 s instead of 0.8 s)``."""
+    """How far it is moved: ``+1 GPU``, ``-5 points`` (of headroom that is a share of the load), ``x 1.1 (TTFT 0.88 s instead of 0.8 s)``."""
     match worth.family:
+        case "headroom" if worth.unit == "share":
+            return f"-{quantity(gain.amount * 100, 'point')}"
         case "headroom":
             return f"-{quantity(gain.amount, worth.unit)}"
         case "slo":

@@ -7,7 +7,7 @@ from typing import Final
 
 from models.explanation import Reason, Rejection
 from models.ids import ServiceId
-from models.problem import PATHS, DemandBucket, Problem
+from models.problem import PATHS, CostUnit, DemandBucket, Problem
 from models.variant import Role
 from planner.wording.numbers import number
 from planner.wording.reasons import reason_sentence
@@ -61,7 +61,7 @@ def refusal_sentences(problem: Problem, service: ServiceId, bucket: str | None =
     return [*told[:REASONS_SHOWN], *([f"and {more} more"] if more > 0 else [])] or ["it has no variant"]
 
 
-def rejection_sentence(rejection: Rejection) -> str:
+def rejection_sentence(rejection: Rejection, cost_unit: CostUnit = CostUnit.RELATIVE) -> str:
     """A variant, where, and the first reason why it is out."""
     pool = "" if rejection.pool is None else f" @ {rejection.pool}"
-    return f"{rejection.variant}{pool}: {reason_sentence(rejection.reason, rejection.facts)}"
+    return f"{rejection.variant}{pool}: {reason_sentence(rejection.reason, rejection.facts, cost_unit)}"

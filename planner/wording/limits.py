@@ -48,7 +48,7 @@ def _of(key: tuple[str, ...]) -> str:
 
 def _placement(key: tuple[str, ...]) -> str:
     *places, size = key if len(key) > 1 else (*key, "")
-    pods = f" for pods of {size} GPUs" if size else ""
+    pods = f" for pods of {size} GPU{'' if size == '1' else 's'}" if size else ""
     return f"room on single nodes of {_of(tuple(places))}{pods}"
 
 
@@ -150,15 +150,22 @@ def conflict_rows(conflict: Conflict) -> list[str]:
     """The rows of a conflict: a phrase per family, with the names of its limits; of many the first."""
     families: dict[str, dict[tuple[str, ...], None]] = {}
     for family, *rest in conflict.rows:
-        key = tuple(rest)[: _TELLING.get(family, len(rest))]
+        key = _telling(family, tuple(rest))
         families.setdefault(family, {})[key] = None
     return [_of_family(family, list(keys)) for family, keys in families.items()]
+
+
+def _telling(family: str, key: tuple[str, ...]) -> tuple[str, ...]:
+    """What of a row's key tells people something; the count of a candidate's changes is a part of the limit in all."""
+    if family == "change" and len(key) > 1:
+        return ()
+    return key[: _TELLING.get(family, len(key))]
 
 
 def _of_family(family: str, keys: list[tuple[str, ...]]) -> str:
     if len(keys) == 1:
         return limit_phrase(family, keys[0])
-    names = [_on_path(key) if family in _OWED else _of(key) for key in keys]
+    names = [_on_path(key) if family in _OWED else _of(key) or "in all" for key in keys]
     more = f" and {len(names) - ROWS_SHOWN} more" if len(names) > ROWS_SHOWN else ""
     return f"{family_phrase(family)}: {', '.join(names[:ROWS_SHOWN])}{more}"
 

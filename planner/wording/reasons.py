@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from models.explanation import Fact, Reason
+from models.problem import CostUnit
 from planner.wording.limits import limit_phrase
-from planner.wording.numbers import number
+from planner.wording.numbers import number, quantity
 
 __all__ = ["reason_sentence"]
 
@@ -81,7 +82,7 @@ _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
         "its stated rates say that it carries no such requests inside the promises",
     ),
     Reason.POD_LARGER_THAN_NODE: (
-        "a pod needs {gpus_per_pod} GPUs and the largest node has {largest_node_gpus}",
+        "a pod needs {gpus_per_pod} and the largest node has {largest_node_gpus}",
         "a pod needs more GPUs than any node has",
     ),
     Reason.UNKNOWN_PRICE: (
@@ -122,6 +123,8 @@ _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
 }
 
 _UNITS: Final = (
+    ("gpus_per_pod", "GPU"),
+    ("largest_node_gpus", "GPU"),
     ("_usd_per_h", "$/h"),
     ("_bytes_per_accelerator", "bytes"),
     ("_bytes", "bytes"),
@@ -137,9 +140,12 @@ _UNITS: Final = (
 )
 
 
-def reason_sentence(reason: Reason, facts: Mapping[str, Fact]) -> str:
+def reason_sentence(
+    reason: Reason, facts: Mapping[str, Fact], cost_unit: CostUnit = CostUnit.RELATIVE
+) -> str:
     """The reason with its facts, without a capital or a full stop; facts the sentence does not use follow in brackets."""
-    known = {name: _written(name, fact) for name, fact in facts.items() if fact is not None}
+    money = "$/h" if cost_unit is CostUnit.USD_PER_H else ""
+    known = {name: _written(name, fact, money=money) for name, fact in facts.items() if fact is not None}
     if {"family", "limit"} <= known.keys():
         known["limit_of_family"] = limit_phrase(known.pop("family"), tuple(known.pop("limit").split(" / ")))
     template = next(text for text in _SENTENCES[reason] if _fields(text) <= known.keys())
@@ -151,13 +157,15 @@ def _fields(template: str) -> set[str]:
     return {field for _, field, _, _ in string.Formatter().parse(template) if field is not None}
 
 
-def _written(name: str, fact: Fact) -> str:
+def _written(name: str, fact: Fact, *, money: str) -> str:
     if isinstance(fact, bool) or not isinstance(fact, int | float):
         return str(fact)
     unit = next((unit for ending, unit in _UNITS if name.endswith(ending)), "")
     if unit == "bytes":
         return f"{number(fact / 2**30, 3)} GiB"
-    return f"{number(fact)} {unit}".strip()
+    if name.endswith("_per_rps"):
+        return f"{number(fact)} {money}".strip()
+    return quantity(fact, unit) if unit == "GPU" else f"{number(fact)} {unit}".strip()
 
 
 def _spoken(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from models.explanation import Fact, Relaxation
@@ -11,7 +11,10 @@ from models.problem import CostUnit, Problem
 from planner.wording.limits import limit_phrase
 from planner.wording.numbers import number, number_up, quantity, quantity_up
 
-__all__ = ["latency_promises", "relaxation_sentence"]
+__all__ = ["NOTHING_ENOUGH", "latency_promises", "relaxation_sentence", "together_sentences"]
+
+NOTHING_ENOUGH: Final = "No limit was found whose move would do, alone or with others."
+"""Said where nothing is suggested."""
 
 _LATENCIES: Final = (("ttft", "TTFT"), ("itl", "ITL"), ("e2e", "a whole request in"))
 
@@ -21,12 +24,30 @@ def relaxation_sentence(relaxation: Relaxation, problem: Problem) -> str:
 
     E.g. "Raise the power cap of hall-1 from 40 kW to 46.2 kW: allows a plan at 922.5 $/h."
     """
-    move = _MOVES.get(relaxation.family, _moved_limit)(relaxation, problem)
     if not relaxation.verified:
         allowed = " (an estimate; no plan with it was verified)"
     else:
         allowed = "" if relaxation.cost is None else f": allows a plan at {_cost(relaxation.cost, problem)}"
-    return f"{move[:1].upper()}{move[1:]}{allowed}."
+    return f"{_move(relaxation, problem)}{allowed}."
+
+
+def together_sentences(relaxations: Sequence[Relaxation], problem: Problem) -> tuple[str, list[str]]:
+    """What limits allow that have to move together, and how far each of them.
+
+    E.g. "No single limit is enough; all of these together allow a plan at 25 $/h", and a sentence for each.
+    """
+    cost = next((each.cost for each in relaxations if each.cost is not None), None)
+    if all(each.verified for each in relaxations):
+        allowed = "make every promise hold" if cost is None else f"allow a plan at {_cost(cost, problem)}"
+    else:
+        allowed = "would do, by an estimate: no plan with them was verified"
+    heading = f"No single limit is enough; all of these together {allowed}"
+    return heading, [f"{_move(each, problem)}." for each in relaxations]
+
+
+def _move(relaxation: Relaxation, problem: Problem) -> str:
+    move = _MOVES.get(relaxation.family, _moved_limit)(relaxation, problem)
+    return f"{move[:1].upper()}{move[1:]}"
 
 
 def latency_promises(facts: dict[str, Fact]) -> str:

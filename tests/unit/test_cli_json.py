@@ -17,6 +17,7 @@ from tests.reports import (
     a_heuristic_report,
     a_hopeless_report,
     a_relative_report,
+    a_report_of_two_limits,
     a_report_without_candidates,
     a_timed_out_report,
     an_infeasible_report,
@@ -25,7 +26,7 @@ from tests.reports import (
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "json.md"
 REPORTS: Final = (
-    a_closer_report, a_hopeless_report, a_report_without_candidates,
+    a_closer_report, a_hopeless_report, a_report_of_two_limits, a_report_without_candidates,
     an_optimal_report, an_infeasible_report, a_timed_out_report, a_heuristic_report, a_relative_report,
 )  # fmt: skip
 CONTRACT: Final = {
@@ -58,6 +59,7 @@ def paths(value: Any, path: str = "") -> Iterator[str]:
 def key_of(path: str) -> str:
     """A path in the terms of the page: free names are ``*``, and what repeats another table is named once."""
     path = FREE_NAMES.sub(r"\1.*", path.replace("fewest_moves.rollout.", "rollout."))
+    path = re.sub(r"^explanation\.together\[\]\..+$", "explanation.together[].*", path)
     if path.startswith("best_effort."):
         return key_of(path.removeprefix("best_effort."))
     return re.sub(

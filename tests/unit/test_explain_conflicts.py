@@ -19,7 +19,7 @@ from planner.optimization import explain, solve
 from planner.optimization.backends.cpsat import CpSat
 from planner.optimization.explaining.conflict import conflict_of
 from planner.optimization.explaining.feasibility import Oracle
-from planner.optimization.explaining.limits import Rerated
+from planner.optimization.explaining.limits import Rerated, limits_of
 from planner.optimization.formulation import formulate
 from planner.optimization.program import Goal
 from planner.optimization.protocol import SolveOptions
@@ -227,6 +227,97 @@ def test_a_limit_whose_move_is_not_enough_is_not_called_verified() -> None:
     # Quota and GPUs both bind: neither alone is enough.
     problem = a_problem(None, None, [a_pool(nodes=1)], quotas=(Quota(id="team", gpus=7),))
     assert [r for r in explained(problem).relaxations if r.verified] == []
+
+
+TWO_LIMITS: Final = a_problem(
+    None, [DRAWS], [a_pool(nodes=1, power_domain="hall")], power=(PowerDomain(id="hall", cap_w=3000.0),)
+)
+"""Ten replicas of 400 W are needed: eight GPUs are there, and power for seven."""
+
+
+def moved_with_others(problem: Problem) -> list[tuple[str, tuple[str, ...], float]]:
+    found = explained(problem)
+    assert found.relaxations == ()
+    assert all(each.verified and each.cost is not None for each in found.together)
+    return [(each.family, each.key, each.needed) for each in found.together]
+
+
+@pytest.mark.parametrize(
+    ("problem", "moves"),
+    [
+        (TWO_LIMITS, [("gpus", ("east",), 10), ("power", ("hall",), 4000.0)]),
+        (TWO_LIMITS.but(spend_usd_per_h=0.0, max_changes=0),
+         [("change", (), 10), ("gpus", ("east",), 10), ("spend", (), 10.0), ("power", ("hall",), 4000.0)]),
+        (a_problem(None, None, [a_pool(nodes=1)], quotas=(Quota(id="team", gpus=7),)),
+         [("gpus", ("east",), 10), ("quota", ("team",), 10)]),
+        # Chat and search are short of GPUs, each in a pool of its own.
+        (a_problem([a_demand(), a_demand("search")], [a_candidate(), a_candidate("search", pool="west")],
+                   [a_pool(nodes=1), a_pool("west", nodes=1)]),
+         [("gpus", ("east",), 10), ("gpus", ("west",), 10)]),
+        # Headroom alone could give way; promises are kept where hardware and budgets may move.
+        (TWO_LIMITS.but(demands=(a_demand(headroom=Headroom(relative=0.2)),)),
+         [("gpus", ("east",), 12), ("power", ("hall",), 4800.0)]),
+        # The largest count of one variant and the least of the other exclude one another under the cap.
+        (a_problem([a_demand(max_replicas=3, variants=(VariantBounds(variant="small", min_replicas=8),))], None,
+                   [a_pool(nodes=1, gpus=4)]),
+         [("bounds", ("chat",), 10), ("gpus", ("east",), 10)]),
+    ],
+)  # fmt: skip
+def test_where_no_single_limit_is_enough_those_that_have_to_move_together_are_told(
+    problem: Problem, moves: list[tuple[str, tuple[str, ...], float]]
+) -> None:
+    assert moved_with_others(problem) == moves
+
+
+def test_none_of_those_that_move_together_can_stay() -> None:
+    spent = TWO_LIMITS.but(spend_usd_per_h=0.0)
+    assert [each.family for each in explained(spent).together] == ["gpus", "spend", "power"]
+    pool = a_pool(nodes=1, gpus=10, power_domain="hall")
+    moved = {
+        "gpus": lambda problem: problem.but(pools=(pool,)),
+        "spend": lambda problem: problem.but(spend_usd_per_h=10.0),
+        "power": lambda problem: problem.but(power=(PowerDomain(id="hall", cap_w=4000.0),)),
+    }
+    for left_out, last in moved.items():
+        others = spent
+        for family, move in moved.items():
+            others = others if family == left_out else move(others)
+        assert solve(others, solver="pulp").solution.status is Status.INFEASIBLE, left_out
+        assert solve(last(others), solver="pulp").solution.status is Status.OPTIMAL
+
+
+def test_looser_promises_of_two_services_add_up() -> None:
+    problem = a_problem(
+        [a_demand(), a_demand("search")],
+        [a_candidate(), a_candidate("search", pool="west")],
+        [a_pool(nodes=1), a_pool("west", nodes=1)],
+    )
+
+    def rerate(service: ServiceId, factor: float) -> Rerated:
+        """Sized from the scenario, which knows nothing of what was moved before."""
+        sized = [
+            c.but(rated_rps=factor, surge_rps=factor) if c.service == service else c
+            for c in problem.candidates
+        ]
+        return Rerated(problem.but(candidates=sized))
+
+    looser = problem
+    for service in ("chat", "search"):
+        (slo,) = [
+            each for each in limits_of(looser, rerate) if (each.family, each.key) == ("slo", (service,))
+        ]
+        looser = slo.moved(1.25) or looser
+    assert [c.rated_rps for c in looser.candidates] == [1.25, 1.25]
+    assert solve(looser, solver="pulp").solution.status is Status.OPTIMAL
+
+
+def test_more_nodes_than_can_be_judged_are_an_estimate() -> None:
+    problem = a_problem([a_demand(rps=1e6)], None, [a_pool(nodes=1)], spend_usd_per_h=10.0)
+    found = explained(problem).together
+    assert [(each.family, each.needed, each.verified, each.cost) for each in found] == [
+        ("gpus", 1e6, False, None),
+        ("spend", 1e6, False, None),
+    ]
 
 
 def test_every_limit_that_would_do_alone_is_shown() -> None:

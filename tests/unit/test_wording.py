@@ -6,12 +6,13 @@ import pytest
 
 from models.explanation import BindingRow, Conflict, Fact, Reason, Relaxation
 from models.problem import CostUnit
-from models.report import Comparison
+from models.report import Comparison, EngineWork
 from models.solution import Level, Proof, Status
 from planner.wording import (
     binding_sentence,
     conflict_rows,
     conflict_sentence,
+    engines_sentence,
     family_phrase,
     gpu_label,
     headline,
@@ -30,10 +31,11 @@ from planner.wording import (
     reason_sentence,
     relaxation_sentence,
     seconds_sentence,
+    together_sentences,
     used_of,
 )
 from tests.builders import a_pool, a_problem, a_solution
-from tests.reports import an_assessment
+from tests.reports import an_assessment, two_services
 
 FAMILIES = (
     "demand", "rate", "headroom", "gpus", "nodes", "placement", "incumbents", "quota", "power", "spend", "bounds",
@@ -417,3 +419,48 @@ def test_classes_of_unserved_demand_are_one_in_the_order() -> None:
 
 def test_seconds_by_phase() -> None:
     assert seconds_sentence({"size": 0.02, "solve": 0.31}) == "0.33 s: size 0.02, solve 0.31"
+
+
+def test_limits_that_move_together_share_one_plan() -> None:
+    spend = Relaxation(family="spend", key=(), limit=5.0, needed=25.0, unit="$/h", verified=True, cost=25.0)
+    gpus = Relaxation(
+        family="gpus", key=("eu-west",), limit=2, needed=4, unit="GPUs", verified=True, cost=25.0
+    )
+    problem = two_services()
+    assert together_sentences([spend, gpus], problem) == (
+        "No single limit is enough; all of these together allow a plan at 25 $/h",
+        ["Raise the budget from 5 $/h to 25 $/h.", "2 more H100 in eu-west."],
+    )
+    guessed = [each.but(verified=False, cost=None) for each in (spend, gpus)]
+    assert together_sentences(guessed, problem)[0].endswith("by an estimate: no plan with them was verified")
+
+
+def test_an_engine_that_worked_twice_is_named_once() -> None:
+    work = [
+        EngineWork(engine=name, seconds=seconds) for name, seconds in (("a", 0.5), ("b", 1.0), ("a", 0.25))
+    ]
+    assert engines_sentence(work) == "engines: a 0.75 s, b 1.00 s"
+
+
+def test_what_counts_changes_is_told_as_their_limit() -> None:
+    rows = (("power", "hall"), ("change",), ("change", "chat/a@east", "down"))
+    assert conflict_rows(Conflict(families=("power", "change"), rows=rows)) == [
+        "the power cap of hall", "the limit on changes",
+    ]  # fmt: skip
+    steps = (("change",), ("change", "chat/a@east"))
+    assert conflict_rows(Conflict(families=("change",), rows=steps)) == [
+        "the limits on changes: in all, chat/a@east"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "facts", "said"),
+    [
+        (Reason.POD_LARGER_THAN_NODE, {"gpus_per_pod": 1, "largest_node_gpus": 0},
+         "a pod needs 1 GPU and the largest node has 0 GPUs"),
+        (Reason.DEARER, {"cost_per_rps": 1.5, "instead": "chat/a@east", "instead_cost_per_rps": 1.25},
+         "it costs 1.5 $/h per req/s and chat/a@east costs 1.25 $/h"),
+    ],
+)  # fmt: skip
+def test_reasons_have_their_units(reason: Reason, facts: dict[str, Fact], said: str) -> None:
+    assert reason_sentence(reason, facts, CostUnit.USD_PER_H) == said

@@ -71,7 +71,10 @@ def explain(options: ExplainOptions) -> ExitCode:
     else:
         from planner.cli.screen.explanation import show_explanation
 
-        show_explanation(out_console(), report.explanation, report.problem)
+        shown = report.best_effort or report.answer
+        show_explanation(
+            out_console(), report.explanation, report.problem, has_plan=shown.assessment is not None
+        )
     return ending(report)
 
 

@@ -13,6 +13,7 @@ from models.explanation import BindingRow, Difference, Explanation, Rejection, W
 from models.problem import CostUnit, Problem
 from planner.cli.screen.layout import Column, bullets, panel, section, table
 from planner.wording import (
+    NOTHING_ENOUGH,
     amount_phrase,
     conflict_rows,
     conflict_sentence,
@@ -26,29 +27,52 @@ from planner.wording import (
     rejection_sentence,
     relaxation_sentence,
     runner_up_sentence,
+    together_sentences,
     worth_phrase,
     worthless_sentence,
 )
 
-__all__ = ["show_differences", "show_explanation"]
+__all__ = ["show_conflict", "show_differences", "show_explanation"]
 
 
-def show_explanation(console: Console, explanation: Explanation, problem: Problem) -> None:
-    """Print an explanation; a part that has nothing to say says so in one sentence."""
-    if explanation.conflict is not None:
-        panel(console, "What conflicts", [conflict_sentence(explanation.conflict)], style="red")
-        bullets(console, conflict_rows(explanation.conflict))
-    if explanation.relaxations:
-        sentences = [relaxation_sentence(each, problem) for each in explanation.relaxations]
-        panel(console, "Any one of these makes every promise hold", sentences, style="yellow")
-    _show_binding(console, explanation.binding)
-    _show_rejected(console, explanation.rejected)
+def show_explanation(
+    console: Console, explanation: Explanation, problem: Problem, *, has_plan: bool = True
+) -> None:
+    """Print an explanation; a part that has nothing to say says so in one sentence.
+
+    Args:
+        console: where.
+        explanation: what.
+        problem: that is explained.
+        has_plan: without one there is nothing that binds, and nothing that is used or not.
+    """
+    show_conflict(console, explanation, problem)
+    if has_plan:
+        _show_binding(console, explanation.binding)
+    if has_plan or explanation.rejected:
+        _show_rejected(console, explanation.rejected, problem.cost_unit)
     if explanation.runners_up:
         section(console, "Variants that nearly are")
         bullets(console, [runner_up_sentence(each, problem.cost_unit) for each in explanation.runners_up])
     if explanation.worth:
         _show_worth(console, explanation.worth)
     show_differences(console, explanation.differences, problem)
+
+
+def show_conflict(console: Console, explanation: Explanation, problem: Problem) -> None:
+    """What conflicts, and what would do: single limits, or several together."""
+    if explanation.conflict is None:
+        return
+    panel(console, "What conflicts", [conflict_sentence(explanation.conflict)], style="red")
+    bullets(console, conflict_rows(explanation.conflict))
+    if explanation.relaxations:
+        sentences = [relaxation_sentence(each, problem) for each in explanation.relaxations]
+        panel(console, "Any one of these makes every promise hold", sentences, style="yellow")
+    if explanation.together:
+        heading, sentences = together_sentences(explanation.together, problem)
+        panel(console, heading, sentences, style="yellow")
+    if len(explanation.conflict.families) > 1 and not explanation.relaxations and not explanation.together:
+        console.print(Text(NOTHING_ENOUGH))
 
 
 def show_differences(console: Console, differences: Iterable[Difference], problem: Problem) -> None:
@@ -118,7 +142,7 @@ def _show_binding(console: Console, rows: tuple[BindingRow, ...]) -> None:
     console.print(made)
 
 
-def _show_rejected(console: Console, rejected: tuple[Rejection, ...]) -> None:
+def _show_rejected(console: Console, rejected: tuple[Rejection, ...], cost_unit: CostUnit) -> None:
     section(console, "Variants that are not in the plan")
     if not rejected:
         console.print("None: every variant that was offered is used.")
@@ -126,4 +150,4 @@ def _show_rejected(console: Console, rejected: tuple[Rejection, ...]) -> None:
     ordered = sorted(rejected, key=lambda each: each.service)
     for service, group in groupby(ordered, key=lambda each: each.service):
         console.print(Text(service, style="bold"))
-        bullets(console, [rejection_sentence(rejection) for rejection in group])
+        bullets(console, [rejection_sentence(rejection, cost_unit) for rejection in group])

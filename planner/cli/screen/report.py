@@ -10,8 +10,8 @@ from rich.text import Text
 from models.report import Assessment, Comparison, Report
 from models.solution import Status
 from planner.cli.screen.comparison_table import comparison_table
-from planner.cli.screen.explanation import show_differences
-from planner.cli.screen.layout import Column, bullets, panel, section, table
+from planner.cli.screen.explanation import show_conflict, show_differences
+from planner.cli.screen.layout import Column, bullets, section, table
 from planner.cli.screen.plan_table import PlanView, plan_table
 from planner.cli.screen.way import show_way
 from planner.planning import (
@@ -24,8 +24,6 @@ from planner.planning import (
 from planner.wording import (
     answer_name,
     binding_sentence,
-    conflict_rows,
-    conflict_sentence,
     engines_sentence,
     headline,
     hopeless_sentence,
@@ -36,7 +34,6 @@ from planner.wording import (
     promise_sentence,
     quantity,
     refusal_sentences,
-    relaxation_sentence,
     seconds_sentence,
 )
 
@@ -75,7 +72,7 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     if report.answer.solution.proof.levels:
         console.print()
     console.print(Text(seconds_sentence(report.seconds), style="dim"))
-    if len(report.engines) > 1:
+    if len({each.engine for each in report.engines}) > 1:
         console.print(Text(engines_sentence(report.engines), style="dim"))
     if report.answer.solution.status is Status.INFEASIBLE or report.explanation.conflict is not None:
         _show_conflict(console, report)
@@ -118,14 +115,9 @@ def _show_head(console: Console, answer: Comparison, said: str, name: str) -> No
 
 def _show_conflict(console: Console, report: Report) -> None:
     explanation = report.explanation
-    if explanation.conflict is not None:
-        panel(console, "What conflicts", [conflict_sentence(explanation.conflict)], style="red")
-        bullets(console, conflict_rows(explanation.conflict))
-    else:
+    if explanation.conflict is None:
         console.print("What conflicts was not found in the time given: allow more time.")
-    if explanation.relaxations:
-        sentences = [relaxation_sentence(each, report.problem) for each in explanation.relaxations]
-        panel(console, "Any one of these makes every promise hold", sentences, style="yellow")
+    show_conflict(console, explanation, report.problem)
 
 
 def _show_hopeless(console: Console, report: Report, *, every_service: bool) -> None:

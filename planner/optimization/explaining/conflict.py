@@ -11,7 +11,7 @@ from planner.optimization.explaining.feasibility import Oracle
 from planner.optimization.formulation import formulate
 from planner.optimization.program import IntegerProgram, Row
 
-__all__ = ["POLICY", "conflict_of"]
+__all__ = ["POLICY", "conflict_in", "conflict_of"]
 
 POLICY: Final = (
     "change",
@@ -43,7 +43,11 @@ def conflict_of(problem: Problem, oracle: Oracle) -> Conflict | None:
     A family or row whose removal could not be judged in time stays in: the conflict is then valid, but maybe not
     minimal. No rows are named where not even their families were certain.
     """
-    program = formulate(problem, roomy=True).program
+    return conflict_in(formulate(problem, roomy=True).program, oracle)
+
+
+def conflict_in(program: IntegerProgram, oracle: Oracle) -> Conflict | None:
+    """As :func:`conflict_of`, of a program."""
     if oracle.feasible(program) is not False:
         return None
     present = set(program.families)

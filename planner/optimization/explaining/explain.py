@@ -15,6 +15,7 @@ from planner.optimization.explaining.limits import Rerate
 from planner.optimization.explaining.passed_over import passed_over
 from planner.optimization.explaining.relaxation import relaxations
 from planner.optimization.explaining.runners_up import runners_up
+from planner.optimization.explaining.together import together
 from planner.optimization.explaining.worth import worth_of
 
 __all__ = ["explain", "look_closer", "promising_all"]
@@ -95,9 +96,12 @@ def promising_all(problem: Problem) -> Problem:
 
 
 def _against(problem: Problem, oracle: Oracle, rerate: Rerate | None) -> dict[str, object]:
-    """What conflicts, and each limit whose move alone would do."""
+    """What conflicts, each limit whose move alone would do, and where there is none those that do together."""
     conflict = conflict_of(problem, oracle.until(_CONFLICT))
+    single = relaxations(problem, conflict, oracle, rerate=rerate)
+    enough = any(each.verified for each in single)
     return {
         "conflict": conflict,
-        "relaxations": relaxations(problem, conflict, oracle, rerate=rerate),
+        "relaxations": single,
+        "together": () if enough else together(problem, conflict, oracle, rerate=rerate),
     }

@@ -11,6 +11,7 @@ from models.report import Assessment
 from models.scenario import ObjectiveLevel
 from models.solution import Solution
 from planner.clock import Clock
+from planner.errors import ConfigurationError
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.program import Goal, IntegerProgram
 from planner.optimization.protocol import SolveOptions
@@ -73,7 +74,7 @@ class Oracle:
     ) -> Judged | None:
         """The best plan of a problem in these levels, held exactly; None when there is none, or no time to find one.
 
-        ``hint`` are counts to start from.
+        Nor is there one where its nodes are more than can be judged. ``hint`` are counts to start from.
         """
         from planner.optimization.exact import WholeProgram
 
@@ -85,8 +86,11 @@ class Oracle:
             self._engine, name="auto", hint=None if hint is None else lambda _: hint, clock=self._clock
         )
         options = SolveOptions(time_limit_s=left, gap=self._gap)
-        solution = solver(asked, options).solution
-        if not solution.has_plan:
+        try:
+            solution = solver(asked, options).solution
+            if not solution.has_plan:
+                return None
+            assessment = assess(problem, solution)
+        except ConfigurationError:
             return None
-        assessment = assess(problem, solution)
         return None if assessment.violations else Judged(solution, assessment)

@@ -12,12 +12,14 @@ from models.solution import Status
 from planner.planning import services_without_candidates, shapes_without_candidates
 from planner.ui.words import said
 from planner.wording import (
+    NOTHING_ENOUGH,
     conflict_rows,
     conflict_sentence,
     hopeless_sentence,
     hopeless_shape_sentence,
     refusal_sentences,
     relaxation_sentence,
+    together_sentences,
 )
 
 __all__ = ["show_conflict"]
@@ -52,7 +54,7 @@ def show_conflict(report: Report, *, open_to_change: bool) -> Relaxation | None:
 def _show_relaxations(report: Report, *, open_to_change: bool) -> Relaxation | None:
     relaxations = report.explanation.relaxations
     if not relaxations:
-        st.markdown("No single limit was found whose move alone would do; several have to move together.")
+        _show_together(report)
         return None
     st.markdown("**Any one of these makes every promise hold**")
     wanted = None
@@ -72,6 +74,17 @@ def _show_relaxations(report: Report, *, open_to_change: bool) -> Relaxation | N
     if len(relaxations) > _SHOWN:
         st.caption(f"and {len(relaxations) - _SHOWN} more, which allow dearer plans")
     return wanted
+
+
+def _show_together(report: Report) -> None:
+    """Limits that have to move together."""
+    moves = report.explanation.together
+    if not moves:
+        st.markdown(NOTHING_ENOUGH)
+        return
+    heading, sentences = together_sentences(moves, report.problem)
+    st.markdown(f"**{said(heading)}**")
+    st.markdown("\n".join(f"- {said(sentence)}" for sentence in sentences))
 
 
 def _show_hopeless(report: Report) -> None:

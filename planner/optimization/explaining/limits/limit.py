@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from models.explanation import Fact
+from models.explanation import Conflict, Fact
 from models.problem import Problem
 from planner.optimization.formulation import Formulation
 from planner.optimization.program import Goal, IntegerProgram, Key, Row
@@ -88,3 +88,9 @@ class Limit:
     def eases(self, rows: Iterable[Key]) -> bool:
         """Whether moving it makes one of these rows easier to keep."""
         return any(row[: len(start)] == start for row in rows for start in self.rows)
+
+    def helps(self, conflict: Conflict) -> bool:
+        """Whether it touches a conflict: what does not leaves it as it is."""
+        if conflict.rows:
+            return self.eases(conflict.rows)
+        return any(start[0] in conflict.families for start in self.rows)

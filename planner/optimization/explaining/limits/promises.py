@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
-from models.explanation import Fact
+from models.explanation import Fact, Rejection
 from models.ids import ServiceId
-from models.problem import Demand, Problem
+from models.problem import Candidate, Demand, Problem
 from models.saturation import Headroom
 from models.workload import ServiceKind
 from planner.optimization.explaining.limits.counts import with_demand
@@ -30,6 +30,8 @@ class Rerated:
     problem: Problem
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
+
+_Owned = TypeVar("_Owned", Candidate, Rejection)
 
 Rerate = Callable[[ServiceId, float], "Rerated | None"]
 """Size again with the latency promises of a service times a factor; None: it has none, or nothing changes."""
@@ -115,10 +117,18 @@ class _Again:
         new = self._at(factor)
         if new is None:
             return None
-        demands = tuple(self._demand(new.problem, demand) for demand in self.problem.demands)
-        return self.problem.but(
-            demands=demands, candidates=new.problem.candidates, rejected=new.problem.rejected
+        old = self.problem
+        candidates = self._own_of(old.candidates, new.problem.candidates)
+        return old.but(
+            demands=tuple(self._demand(new.problem, demand) for demand in old.demands),
+            candidates=tuple(sorted(candidates, key=lambda each: each.id)),
+            rejected=tuple(self._own_of(old.rejected, new.problem.rejected)),
         )
+
+    def _own_of(self, old: Iterable[_Owned], new: Iterable[_Owned]) -> Iterator[_Owned]:
+        """What is new of this service, and of the others what there was: it may have been changed meanwhile."""
+        yield from (each for each in new if each.service == self.service)
+        yield from (each for each in old if each.service != self.service)
 
     def facts_at(self, factor: float) -> Mapping[str, Fact]:
         """The promises themselves."""
@@ -132,7 +142,7 @@ class _Again:
 
     def _demand(self, sized: Problem, demand: Demand) -> Demand:
         """Failure domains follow the candidates; everything else is as it was."""
-        new = sized.demand.get(demand.service)
+        new = sized.demand.get(demand.service) if demand.service == self.service else None
         return demand if new is None else demand.but(survive=new.survive)
 
 
