@@ -9,7 +9,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-__all__ = ["__version__", "check", "explain", "load_scenario", "pareto", "plan", "solve", "solve_again"]
+__all__ = [
+    "__version__",
+    "check",
+    "explain",
+    "load_scenario",
+    "pareto",
+    "plan",
+    "simulate",
+    "solve",
+    "solve_again",
+]
 
 __version__ = "0.1.0"
 
@@ -19,6 +29,7 @@ _DOOR: Final = {
     "load_scenario": "planner.door:load_scenario",
     "pareto": "planner.door:pareto",
     "plan": "planner.door:plan",
+    "simulate": "planner.door:simulate",
     "solve": "planner.door:solve",
     "solve_again": "planner.door:solve_again",
 }

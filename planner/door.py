@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from models.explanation import Explanation
 from models.pareto import Axis, ParetoFront
@@ -16,7 +17,11 @@ from planner.optimization.protocol import Cancelled, SolveOptions, SolveResult
 from planner.optimization.warm import WarmStart
 from planner.planning import known_catalog, plan_problem, plan_scenario, rerating, sized, solve_with
 
-__all__ = ["Question", "explain", "load_scenario", "pareto", "plan", "solve", "solve_again"]
+if TYPE_CHECKING:
+    from planner.replaying import Replayed, ReplayOptions
+    from planner.traces import HowRead, Trace
+
+__all__ = ["Question", "explain", "load_scenario", "pareto", "plan", "simulate", "solve", "solve_again"]
 
 Question = Scenario | Problem | str | PathLike[str]
 """What can be planned: a scenario, a sized problem, or the path of a scenario file."""
@@ -153,6 +158,36 @@ def pareto(
 
     axes = (Axis(x), Axis(y))
     return front(_problem(question), axes, points=points, options=options or EXACTLY, told=told)
+
+
+def simulate(
+    question: Scenario | str | PathLike[str],
+    trace: Trace | str | Sequence[str],
+    policies: Iterable[str] = ("static",),
+    *,
+    solver: str = "auto",
+    options: ReplayOptions | None = None,
+    how: HowRead | None = None,
+) -> Replayed:
+    """Replay a trace against a scenario's fleet, under one policy after another.
+
+    Args:
+        question: the scenario, or the path of its file.
+        trace: path of a trace, a line such as ``poisson:rate=5,duration=10m,input=512,output=128``, several of either
+            (``service=TRACE`` says for which service), or chunks that can be iterated again.
+        policies: ``static`` (the plan as it is), ``hpa``, ``keda``, ``epp-keda``, ``kpa``, ``wva``, ``wva-v2``, ``planner``.
+        solver: makes the plan that runs start from, by name.
+        options: seed, length, start, metrics, the planner in the loop.
+        how: traces are read: policy on bad rows, order, slice, scale, speed.
+
+    Raises:
+        ConfigurationError: the scenario, a policy or the trace is wrong.
+        TemporaryError: no plan was found in the time given.
+    """
+    from planner.replaying import prepare, replay_all
+
+    scenario = question if isinstance(question, Scenario) else load_scenario(question)
+    return replay_all(prepare(scenario, solver=solver), trace, policies, options=options, how=how)
 
 
 def _problem(question: Question) -> Problem:

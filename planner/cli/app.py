@@ -19,6 +19,7 @@ from planner.cli.commands.export import ExportOptions, export
 from planner.cli.commands.inferno import InfernoOptions, import_inferno
 from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
+from planner.cli.commands.simulate import SimulateOptions, simulate
 from planner.cli.commands.reproduce import ReproduceOptions, reproduce
 from planner.cli.commands.ui import UiOptions, ui
 from planner.cli.edge import ExitCode, is_about_output, takes, unwritten
@@ -62,6 +63,7 @@ app.command("plan")(takes(PlanOptions)(plan))
 app.command("explain")(takes(ExplainOptions)(explain))
 app.command("pareto")(takes(ParetoOptions)(pareto))
 app.command("check")(takes(CheckOptions)(check))
+app.command("simulate")(takes(SimulateOptions)(simulate))
 app.command("export")(takes(ExportOptions)(export))
 app.command("commands")(takes(CommandsOptions)(commands))
 app.command("calibrate")(takes(CalibrateOptions)(calibrate))

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from planner.errors import ConfigurationError, Finding
 
-__all__ = ["check_folder", "write_folder"]
+__all__ = ["check_folder", "swap", "write_folder"]
 
 
 def check_folder(path: Path, *, mark: str) -> None:
@@ -69,14 +69,14 @@ def write_folder(path: Path, files: Mapping[str, str], *, mark: str) -> None:
             made.mkdir()
             for file_name, text in files.items():
                 (made / file_name).write_text(text, encoding="utf-8")
-            _swap(made, folder, old)
+            swap(made, folder, old)
     except OSError as cause:
         finding = Finding(str(path), None, "", f"that it cannot be written: {cause.strerror}",
                           "a folder that we may write")  # fmt: skip
         raise ConfigurationError.from_findings([finding]) from cause
 
 
-def _swap(made: Path, folder: Path, old: Path) -> None:
+def swap(made: Path, folder: Path, old: Path) -> None:
     """Let ``made`` take the place of ``folder``; if that fails the old one is back."""
     if not folder.exists():
         made.rename(folder)

@@ -3,6 +3,7 @@
 ``playable`` works out what a scenario's replicas do step by step, ``replay`` runs policies one after another.
 """
 
+from planner.replaying.composing import BEST_EFFORT, Prepared, Replayed, prepare, replay_all
 from planner.replaying.fleet import GRACE_S, Playable, by_thresholds, playable
 from planner.replaying.planning_loop import PlannerAutoscaler, PlannerSettings
 from planner.replaying.running import (
@@ -18,6 +19,7 @@ from planner.replaying.running import (
 )
 
 __all__ = [
+    "BEST_EFFORT",
     "GRACE_S",
     "PLANNER",
     "POLICIES",
@@ -25,12 +27,16 @@ __all__ = [
     "PlannerAutoscaler",
     "PlannerSettings",
     "Playable",
+    "Prepared",
     "ReplayOptions",
+    "Replayed",
     "Run",
     "Start",
     "by_thresholds",
     "check_policies",
     "playable",
+    "prepare",
     "replay",
+    "replay_all",
     "told_replay",
 ]

@@ -42,7 +42,7 @@ class PlannerSettings:
     Attributes:
         period_s: between two plans.
         window_s: over which a rate is taken.
-        hold_s: how long a rate that has been counts on.
+        hold_s: how long a rate that has been counts on; before so much was seen no replica goes.
         drain_s: time in which requests that wait are to be served.
         lead_s: how far ahead a rising rate is followed; None: the longest start-up.
         solver: by name.
@@ -94,6 +94,7 @@ class PlannerAutoscaler:
         self._changes: dict[str, RouterSpec] = {}
         self._short: dict[str, int] = {}
         self._service_of: dict[str, str] = {}
+        self._first_s: float | None = None
         self.plans: int = 0
 
     @property
@@ -155,6 +156,11 @@ class PlannerAutoscaler:
             short = observation.desired.get(name, 0) > started and count > started
             self._short[name] = self._short.get(name, 0) + 1 if short else 0
         service_of = self._service_of
+        if self._first_s is None:
+            self._first_s = observation.at_s
+        if observation.at_s - self._first_s < self._settings.hold_s:
+            # Nothing is known yet of what the replicas at the start are for.
+            return {name: max(count, sum(there.get(name, (0, 0)))) for name, count in wanted.items()}
         growing = {service_of[name] for name, count in wanted.items() if count > there.get(name, (0, 0))[0]}
         stuck = {service_of[name] for name, times in self._short.items() if times > 1}
         held = growing - stuck

@@ -1,0 +1,211 @@
+"""Replays over time: a panel per figure, a color per policy, promises as bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from planner.charts.style import COLORS, styled, values
+from planner.charts.timeline import time_unit
+
+__all__ = ["failure_chart", "kv_chart", "replica_chart", "traffic_chart", "ttft_chart"]
+
+Rows = Sequence[Mapping[str, Any]]
+
+_WIDE: Final = 640
+_HIGH: Final = 180
+_INK: Final = "#767676"
+_KEPT: Final = "#009E73"
+
+
+def _time(rows: Rows) -> tuple[list[dict[str, Any]], str]:
+    """Rows with ``time`` in the unit in which so long a run is read."""
+    last_s = max((row["time_s"] for row in rows), default=0.0)
+    unit, seconds = time_unit(last_s)
+    return [{**row, "time": row["time_s"] / seconds} for row in rows], unit
+
+
+def _policies(rows: Rows) -> list[str]:
+    return [name for name in dict.fromkeys(row["policy"] for row in rows) if name]
+
+
+def _color(policies: Sequence[str]) -> Any:  # noqa: ANN401 - an Altair channel
+    import altair as alt
+
+    return alt.Color(
+        "policy:N",
+        title=None,
+        sort=list(policies),
+        scale=alt.Scale(domain=list(policies), range=list(COLORS[: len(policies)])),
+        legend=alt.Legend(orient="top"),
+    )
+
+
+def _x(unit: str) -> Any:  # noqa: ANN401 - an Altair channel
+    import altair as alt
+
+    return alt.X("time:Q", title=f"time, {unit}", scale=alt.Scale(zero=True, nice=False))
+
+
+def traffic_chart(rows: Rows) -> Any:  # noqa: ANN401 - an Altair chart
+    """What arrives as an area, and what each policy has done within every promise as lines.
+
+    Args:
+        rows: ``time_s``, ``rps``, ``what`` (``arrive`` or ``done in time``) and ``policy``.
+    """
+    import altair as alt
+
+    told, unit = _time(rows)
+    arriving = [row for row in told if row["what"] == "arrive"]
+    serving = [row for row in told if row["what"] != "arrive"]
+    y = alt.Y("rps:Q", title="req/s: arriving (area), in time (lines)")
+    area = (
+        alt.Chart(values(arriving))
+        .mark_area(color=_INK, opacity=0.25, interpolate="step")
+        .encode(x=_x(unit), y=y)
+    )
+    lines = (
+        alt.Chart(values(serving))
+        .mark_line(strokeWidth=1.5, interpolate="step")
+        .encode(x=_x(unit), y=y, color=_color(_policies(rows)))
+    )
+    return styled(alt.layer(area, lines).properties(width=_WIDE, height=_HIGH))
+
+
+def replica_chart(rows: Rows) -> Any:  # noqa: ANN401 - an Altair chart
+    """Replicas of each variant: a panel per policy, variants stacked.
+
+    Args:
+        rows: ``time_s``, ``replicas``, ``variant`` and ``policy``.
+    """
+    import altair as alt
+
+    told, unit = _time(rows)
+    variants = [*dict.fromkeys(row["variant"] for row in rows)]
+    # Beyond the palette colors come again, and names in the tooltip tell variants apart.
+    colors = [COLORS[k % len(COLORS)] for k in range(len(variants))]
+    color = alt.Color(
+        "variant:N",
+        title=None,
+        scale=alt.Scale(domain=variants, range=colors),
+        legend=alt.Legend(orient="top"),
+    )
+    area = (
+        alt.Chart(values(told))
+        .mark_area(interpolate="step")
+        .encode(
+            x=_x(unit),
+            y=alt.Y("replicas:Q", title="replicas", stack="zero"),
+            color=color,
+            tooltip=[
+                "variant:N",
+                alt.Tooltip("time:Q", format=",.3g"),
+                alt.Tooltip("replicas:Q", format=",.3g"),
+            ],
+        )
+        .properties(width=_WIDE, height=_HIGH * 0.6)
+    )
+    return styled(_panels(area, _policies(rows)))
+
+
+def kv_chart(rows: Rows, *, saturated: float | None = None) -> Any:  # noqa: ANN401 - an Altair chart
+    """KV usage of each variant: a panel per policy; a line where replicas are saturated.
+
+    Args:
+        rows: ``time_s``, ``kv_usage``, ``variant`` and ``policy``.
+        saturated: usage at which a replica is saturated; None: no line.
+    """
+    import altair as alt
+
+    told, unit = _time([row for row in rows if row["kv_usage"] is not None])
+    variants = [*dict.fromkeys(row["variant"] for row in rows)]
+    colors = [COLORS[k % len(COLORS)] for k in range(len(variants))]
+    base = alt.Chart(values([{**row, "saturated": saturated} for row in told]))
+    lines = base.mark_line(strokeWidth=1.2).encode(
+        x=_x(unit),
+        y=alt.Y("kv_usage:Q", title="KV cache", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+        color=alt.Color("variant:N", title=None, scale=alt.Scale(domain=variants, range=colors),
+                        legend=alt.Legend(orient="top")),
+    )  # fmt: skip
+    rule = base.mark_rule(color=_INK, strokeDash=[4, 3]).encode(
+        y=alt.Y("mean(saturated):Q", title="KV cache")
+    )
+    layered = alt.layer(*([lines] if saturated is None else [lines, rule]))
+    return styled(_panels(layered.properties(width=_WIDE, height=_HIGH * 0.6), _policies(rows)))
+
+
+def ttft_chart(rows: Rows, *, targets_s: Sequence[float] = ()) -> Any:  # noqa: ANN401 - an Altair chart
+    """Times to the first token, a panel per policy: from p50 to p99 a band, p95 a line; what is promised a green band.
+
+    Args:
+        rows: ``time_s``, ``ttft_s``, ``percentile`` (p50, p95, p99) and ``policy``; None where nobody arrived.
+        targets_s: promises of the services; the band reaches to the smallest.
+    """
+    import altair as alt
+
+    wide: dict[tuple[str, float], dict[str, Any]] = {}
+    for row in rows:
+        if row["ttft_s"] is not None:
+            key = row["policy"], row["time_s"]
+            made = wide.setdefault(key, {"policy": row["policy"], "time_s": row["time_s"]})
+            made[row["percentile"]] = row["ttft_s"]
+    target = min(targets_s, default=None)
+    low = min((row["p50"] for row in wide.values()), default=0.01) / 2
+    floor = low if target is None else min(low, target / 2)
+    told, unit = _time([{**row, "target": target, "floor": floor} for row in wide.values()])
+    base = alt.Chart(values(told))
+    axis = alt.Axis(tickCount=5, format="~g")
+    y = alt.Y(
+        "p50:Q", title="time to first token, s", scale=alt.Scale(type="log", domainMin=floor), axis=axis
+    )
+    band = base.mark_area(color=COLORS[0], opacity=0.3).encode(x=_x(unit), y=y, y2="p99:Q")
+    line = base.mark_line(color=COLORS[0], strokeWidth=1.5).encode(x=_x(unit), y=alt.Y("p95:Q"))
+    layers = [band, line]
+    if target is not None:
+        kept = base.mark_area(color=_KEPT, opacity=0.15).encode(x=_x(unit), y=alt.Y("floor:Q"), y2="target:Q")
+        layers.insert(0, kept)
+    layered = alt.layer(*layers).properties(width=_WIDE, height=_HIGH * 0.6)
+    return styled(_panels(layered, _policies(rows)))
+
+
+def failure_chart(rows: Rows, policies: Sequence[str]) -> Any:  # noqa: ANN401 - an Altair chart
+    """Requests that failed, a panel per policy, causes stacked.
+
+    Args:
+        rows: ``time_s``, ``rps``, ``cause`` and ``policy``.
+        policies: all of them: one without failures has an empty panel.
+    """
+    import altair as alt
+
+    told, unit = _time(rows)
+    spared = set(policies) - {row["policy"] for row in rows}
+    told += [{"policy": name, "cause": "none", "rps": 0.0, "time": 0.0} for name in sorted(spared)]
+    causes = [*dict.fromkeys(row["cause"] for row in rows)]
+    colors = [COLORS[(5 + k) % len(COLORS)] for k in range(len(causes))]
+    area = (
+        alt.Chart(values(told))
+        .mark_area(interpolate="step")
+        .encode(
+            x=_x(unit),
+            y=alt.Y("rps:Q", title="failed, req/s", stack="zero"),
+            color=alt.Color(
+                "cause:N",
+                title=None,
+                scale=alt.Scale(domain=causes, range=colors),
+                legend=alt.Legend(orient="top"),
+            ),
+        )
+        .properties(width=_WIDE, height=_HIGH * 0.6)
+    )
+    return styled(_panels(area, policies))
+
+
+def _panels(chart: Any, policies: Sequence[str]) -> Any:  # noqa: ANN401 - Altair charts
+    """The chart once per policy, one below the other."""
+    import altair as alt
+
+    return chart.facet(
+        row=alt.Row(
+            "policy:N", title=None, sort=list(policies), header=alt.Header(labelAngle=0, labelAlign="left")
+        )
+    )

@@ -1,0 +1,463 @@
+"""``simulate``."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import typer
+
+from planner.cli.commands.solving import SET_HELP, solve_options
+from planner.cli.edge import Common, ExitCode
+from planner.cli.terminal import err_console, note, out_console
+from planner.clock import Clock, SystemClock
+from planner.errors import ConfigurationError, Finding, nearest
+
+if TYPE_CHECKING:
+    from models.scenario import Scenario
+    from models.simulation import RouterSpec
+    from models.solution import Solution
+    from models.workload import Service
+    from planner.cli.run_folder import RunFolder
+    from planner.replaying import Observers, Prepared, Replayed, ReplayOptions
+    from planner.traces import HowRead
+
+__all__ = ["SimulateOptions", "simulate"]
+
+Made = TypeVar("Made")
+
+_LINE_EVERY_S: Final = 5.0
+_ROUTINGS: Final = ("scorers", "round-robin", "random")
+_STARTS: Final = ("plan", "now", "least")
+_POLICIES: Final = ("error", "skip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(Common):
+    """Options of ``simulate``."""
+
+    scenario: Annotated[
+        Path, typer.Argument(metavar="SCENARIO", help="Scenario file (YAML).", show_default=False)
+    ]
+    trace: Annotated[
+        list[str],
+        typer.Option(
+            "--trace",
+            metavar="[SERVICE=]TRACE",
+            show_default=False,
+            help="A trace file, or a line such as poisson:rate=5,duration=10m,input=512,output=128; may be repeated "
+            "(docs/traces.md).",
+        ),
+    ]
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME,NAME...",
+            show_default=False,
+            help="static, hpa, keda, epp-keda, kpa, wva, wva-v2, planner; several side by side. Default: static.",
+        ),
+    ] = None
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="A saved plan that runs start from; without it one is made.",
+        ),
+    ] = None
+    start: Annotated[
+        str, typer.Option(metavar="plan|now|least", help="Replicas that are there at the start.")
+    ] = "plan"
+    every_variant: Annotated[
+        bool,
+        typer.Option(
+            "--every-variant",
+            help="Let every policy start every variant, not only those of the plan and of now.",
+        ),
+    ] = False
+    solver: Annotated[str, typer.Option(help="Solver of the plan, by name.")] = "auto"
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=1e7, metavar="S", help="Wall time for the plan, s; default 60."),
+    ] = None
+    gap: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="G", help="Gap that counts as proven; default 0.0001."),
+    ] = None
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=256, metavar="N", help="Workers of the solver.")
+    ] = None
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Of all chance: the same seed gives the same bytes.")] = 0
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            show_default=False,
+            help="End each run then; default: when every request has ended.",
+        ),
+    ] = None
+    slice_: Annotated[
+        str | None,
+        typer.Option(
+            "--slice", metavar="FROM:TO", show_default=False, help="Only this piece of the trace, e.g. 1h:2h."
+        ),
+    ] = None
+    scale: Annotated[float, typer.Option(metavar="X", help="So many times the requests.")] = 1.0
+    speed: Annotated[float, typer.Option(metavar="X", help="Replay the trace so many times as fast.")] = 1.0
+    on_bad_row: Annotated[str, typer.Option(metavar="error|skip", help="What a bad row of a trace does.")] = (
+        "error"
+    )
+    reorder: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Rows of a trace that are so much out of order are put in order."),
+    ] = "60s"
+    epp: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="EndpointPickerConfig of llm-d's router, for every service.",
+        ),
+    ] = None
+    routing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="scorers|round-robin|random",
+            show_default=False,
+            help="How the router picks; default: scorers.",
+        ),
+    ] = None
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", show_default=False, help="Clients give up after so long; default: never."
+        ),
+    ] = None
+    retries: Annotated[
+        int, typer.Option(min=0, max=1000, help="Further tries of clients after 429, 503 or an abort.")
+    ] = 0
+    grace: Annotated[
+        str, typer.Option(metavar="TIME", help="What a removed replica may take to finish its requests.")
+    ] = "30s"
+    scrape: Annotated[str, typer.Option(metavar="TIME", help="Metrics are read so often.")] = "15s"
+    lag: Annotated[
+        str, typer.Option(metavar="TIME", help="Decisions see metrics that are at least so old.")
+    ] = "0s"
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", show_default=False,
+            help="Write figures, tables and pictures to a folder.",
+        ),
+    ] = None  # fmt: skip
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            metavar="parquet|csv",
+            show_default=False,
+            help="Format of tables; default: Parquet if pyarrow is there.",
+        ),
+    ] = None
+    chrome_trace: Annotated[
+        bool,
+        typer.Option("--chrome-trace", help="With -o: write each run for chrome://tracing and Perfetto too."),
+    ] = False
+    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="With -o: draw PNG and SVG pictures.")] = (
+        True
+    )
+    every: Annotated[bool, typer.Option("--all", help="Show every variant, however many there are.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Let -o replace a folder that is not ours.")] = False
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/simulation.md) and nothing else.")
+    ] = False
+
+
+def simulate(options: SimulateOptions) -> ExitCode:
+    """Replay a trace against the fleet of a scenario, under one or several policies, before anyone pays for it."""
+    from planner.cli.run_folder import summary_text
+    from planner.door import load_scenario
+
+    asked = _asked(options)
+    folder = _folder(options)
+    scenario = load_scenario(options.scenario, overrides=options.overrides or ())
+    prepared = _prepared(scenario, options, asked)
+    replayed = _replayed(prepared, options, asked, folder)
+    if options.as_json:
+        sys.stdout.write(summary_text(replayed.told))
+    else:
+        from planner.cli.screen.replay import show_replay
+
+        show_replay(out_console(), replayed.told, every=options.every)
+    if options.output is not None:
+        note(f"saved to {options.output}")
+    return ExitCode.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Options that are texts, as values.
+
+    Attributes:
+        policies: by name.
+        how: traces are read.
+        replay: how policies are run.
+        router: of each service; None: as its thresholds say.
+        grace_s: of removed replicas.
+        notes: of what was read.
+    """
+
+    policies: tuple[str, ...]
+    how: HowRead
+    replay: ReplayOptions
+    router: Callable[[Service], RouterSpec]
+    grace_s: float
+    notes: tuple[str, ...]
+
+
+def _asked(options: SimulateOptions) -> _Asked:
+    """Every option, checked before anything is computed.
+
+    Raises:
+        ConfigurationError: everything that is wrong with options.
+    """
+    from planner.replaying import ReplayOptions, Start, check_policies
+    from planner.traces import Change, HowRead, OnBadRow
+
+    findings: list[Finding] = []
+    names = [name.strip() for each in options.policy or ["static"] for name in each.split(",")]
+    policies = _checked(lambda: check_policies(names), findings) or ("static",)
+    for option, value, known in (
+        ("--start", options.start, _STARTS),
+        ("--on-bad-row", options.on_bad_row, _POLICIES),
+        ("--routing", options.routing or "scorers", _ROUTINGS),
+    ):
+        if value not in known:
+            findings.append(Finding("", None, option, repr(value), ", ".join(known), nearest(value, known)))
+    times = {
+        name: _seconds(
+            f"--{name}", getattr(options, name), findings, zero=name in {"lag", "grace", "reorder"}
+        )
+        for name in ("reorder", "grace", "scrape", "lag", "until", "timeout")
+    }
+    first_s, last_s = _span(options.slice_, findings)
+    change = Change(first_s, last_s, options.scale, options.speed, options.seed)
+    _checked(change.checked, findings)
+    read = _checked(lambda: _picker(options), findings)
+    if options.chrome_trace and options.output is None:
+        findings.append(Finding("", None, "--chrome-trace", "no -o", "-o DIR, where it is written"))
+    if findings:
+        raise ConfigurationError.from_findings(findings)
+    base, notes = read or (None, ())
+    return _Asked(
+        policies,
+        HowRead(
+            policy=OnBadRow(options.on_bad_row), window_s=times["reorder"], seed=options.seed, change=change
+        ),
+        ReplayOptions(
+            seed=options.seed,
+            until_s=None if options.until is None else times["until"],
+            start=Start(options.start),
+            every_variant=options.every_variant,
+            scrape_interval_s=times["scrape"],
+            metric_lag_s=times["lag"],
+            keep_requests=options.chrome_trace,
+        ),
+        _router(options, base, 0.0 if options.timeout is None else times["timeout"]),
+        times["grace"],
+        notes,
+    )
+
+
+def _checked(make: Callable[[], Made], findings: list[Finding]) -> Made | None:
+    """What is made; None and its findings where it is refused."""
+    try:
+        return make()
+    except ConfigurationError as error:
+        findings.extend(error.findings or [Finding("", None, "", str(error))])
+        return None
+
+
+def _seconds(option: str, text: str | None, findings: list[Finding], *, zero: bool) -> float:
+    """A time of an option, s."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from models.units import Seconds
+
+    if text is None:
+        return 0.0
+    try:
+        found = float(TypeAdapter(Seconds).validate_python(text))
+    except ValidationError:
+        found = math.nan
+    if math.isnan(found) or (found == 0 and not zero):
+        allowed = "a time such as 30s, 5 min or 1h" + ("" if zero else ", more than 0")
+        findings.append(Finding("", None, option, repr(text), allowed))
+        return 1.0
+    return found
+
+
+def _span(text: str | None, findings: list[Finding]) -> tuple[float, float]:
+    """(from, to) of ``--slice``, s."""
+    if text is None:
+        return 0.0, math.inf
+    first, colon, last = text.partition(":")
+    if not colon:
+        findings.append(Finding("", None, "--slice", repr(text), "FROM:TO, either may be left out"))
+        return 0.0, math.inf
+    ends = [
+        _seconds("--slice", end, findings, zero=True) if end else default
+        for end, default in ((first, 0.0), (last, math.inf))
+    ]
+    return ends[0], ends[1]
+
+
+def _picker(options: SimulateOptions) -> tuple[RouterSpec | None, tuple[str, ...]]:
+    from planner.importers.endpoint_picker import read_endpoint_picker
+
+    if options.epp is None:
+        return None, ()
+    read = read_endpoint_picker(options.epp)
+    return read.router, read.notes
+
+
+def _router(
+    options: SimulateOptions, base: RouterSpec | None, timeout_s: float
+) -> Callable[[Service], RouterSpec]:
+    """The router of each service: as the file says, else as its thresholds do; then as the options change it."""
+    from models.simulation import RetrySpec, Routing
+    from planner.replaying import by_thresholds
+
+    def router(service: Service) -> RouterSpec:
+        found = by_thresholds(service) if base is None else base
+        if options.routing is not None:
+            found = found.but(routing=Routing(options.routing))
+        return found.but(request_timeout_s=timeout_s, retry=RetrySpec(attempts=options.retries))
+
+    return router
+
+
+def _folder(options: SimulateOptions) -> RunFolder | None:
+    """Where everything goes.
+
+    Raises:
+        ConfigurationError: it could not be written, or what writes it is not installed.
+    """
+    from planner.cli.run_folder import RunFolder, check_run_folder
+    from planner.cli.tables import chosen_format
+
+    form = chosen_format(options.tables)
+    if options.output is None:
+        return None
+    check_run_folder(options.output, force=options.force)
+    return RunFolder(options.output, form)
+
+
+def _prepared(scenario: Scenario, options: SimulateOptions, asked: _Asked) -> Prepared:
+    from planner.replaying import prepare
+    from planner.settings import load_settings
+
+    return prepare(
+        scenario,
+        solution=_saved(options.plan),
+        solver=options.solver,
+        options=solve_options(options, load_settings()),
+        router=asked.router,
+        grace_s=asked.grace_s,
+    )
+
+
+def _saved(path: Path | None) -> Solution | None:
+    """The plan of a file; of a report the one that it shows.
+
+    Raises:
+        ConfigurationError: it is no plan, or has none.
+    """
+    from models.report import Report
+    from planner.cli.files import read_solution_or_report
+
+    if path is None:
+        return None
+    found = read_solution_or_report(path)
+    solution = found.shown.solution if isinstance(found, Report) else found
+    if not solution.has_plan:
+        allowed = "a file with a plan"
+        raise ConfigurationError.from_findings(
+            [Finding(str(path), None, "", f"no plan (status {solution.status.value})", allowed)]
+        )
+    return solution
+
+
+def _replayed(
+    prepared: Prepared, options: SimulateOptions, asked: _Asked, folder: RunFolder | None
+) -> Replayed:
+    """Run every policy, and write what is to be written as one folder."""
+    from dataclasses import replace
+
+    from planner.replaying import Observers, replay_all
+
+    def run(observers: Observers) -> Replayed:
+        found = replay_all(
+            prepared, options.trace, asked.policies, options=asked.replay, how=asked.how, observers=observers
+        )
+        return replace(found, told=found.told.but(notes=(*asked.notes, *found.told.notes)))
+
+    with _progress(quiet=options.as_json) as told:
+        if folder is None:
+            return run(Observers(told=told))
+        with folder.writing():
+            found = run(Observers(told=told, sink_of=folder.sink_of))
+            _write(folder, found, prepared, options)
+            return found
+
+
+def _write(folder: RunFolder, found: Replayed, prepared: Prepared, options: SimulateOptions) -> None:
+    for run in found.runs:
+        folder.add(run)
+        if options.chrome_trace:
+            folder.add_trace(run)
+    folder.add_summary(found.told)
+    if not options.plots:
+        return
+    if any(importlib.util.find_spec(name) is None for name in ("altair", "vl_convert")):
+        note("no pictures: they need pip install 'fleetplan[plots]'")
+        return
+    services = prepared.playable.scenario.services
+    targets = [service.slo.ttft_s for service in services if service.slo.ttft_s is not None]
+    folder.add_plots(
+        found.runs, targets_s=targets, saturated=min(service.thresholds.tau_kv for service in services)
+    )
+
+
+@contextmanager
+def _progress(*, quiet: bool, clock: Clock | None = None) -> Iterator[Callable[[str, float], None]]:
+    """The policy and the simulated time: one line on a terminal, elsewhere a line every few seconds."""
+    console, watch = err_console(), clock or SystemClock()
+    due_s = watch.monotonic_s() + _LINE_EVERY_S
+
+    def lines(policy: str, at_s: float) -> None:
+        nonlocal due_s
+        if not quiet and watch.monotonic_s() >= due_s:
+            due_s = watch.monotonic_s() + _LINE_EVERY_S
+            console.print(_line(policy, at_s))
+
+    if not console.is_terminal:
+        with nullcontext():
+            yield lines
+        return
+    with console.status("replaying") as status:
+        yield lambda policy, at_s: status.update(_line(policy, at_s))
+
+
+def _line(policy: str, at_s: float) -> str:
+    hours, rest = divmod(int(at_s), 3600)
+    return f"{policy}: {hours}:{rest // 60:02}:{rest % 60:02} of simulated time"

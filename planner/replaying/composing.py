@@ -1,0 +1,154 @@
+"""From a scenario and a trace to runs side by side: plan, work out the fleet, replay each policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from models.problem import Problem
+from models.replay import Replay
+from models.scenario import Scenario
+from models.simulation import RouterSpec
+from models.solution import Solution, Status
+from models.workload import Service
+from planner.errors import ConfigurationError, TemporaryError
+from planner.planning import sized, solve_with
+from planner.replaying.fleet import GRACE_S, Playable, playable
+from planner.replaying.running import Observers, ReplayOptions, Run, check_policies, replay, told_replay
+from planner.traces import HowRead, TraceFile, open_traces
+
+if TYPE_CHECKING:
+    from planner.optimization.protocol import SolveOptions
+    from planner.traces import Trace
+
+__all__ = ["BEST_EFFORT", "Prepared", "Replayed", "prepare", "replay_all"]
+
+BEST_EFFORT = "no plan keeps every promise: the best plan under scarcity is replayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Runs of policies on one trace.
+
+    Attributes:
+        told: figures of all runs as one value.
+        runs: one per policy, with their tables.
+    """
+
+    told: Replay
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A scenario ready to be replayed.
+
+    Attributes:
+        playable: the fleet's pieces.
+        solution: the plan that runs start from.
+        notes: what a reader should know of the plan.
+    """
+
+    playable: Playable
+    solution: Solution
+    notes: tuple[str, ...]
+
+
+def prepare(
+    scenario: Scenario,
+    *,
+    solution: Solution | None = None,
+    solver: str = "auto",
+    options: SolveOptions | None = None,
+    router: Callable[[Service], RouterSpec] | None = None,
+    grace_s: float = GRACE_S,
+) -> Prepared:
+    """Size a scenario, plan it where no plan is given, and work out what its replicas do.
+
+    Args:
+        scenario: what the user states.
+        solution: a plan of it; None: one is made.
+        solver: by name.
+        options: time, gap, threads.
+        router: of each service; None: as its thresholds say, without flow control.
+        grace_s: what a removed replica may take to finish.
+
+    Raises:
+        ConfigurationError: the scenario cannot be sized, a plan has candidates that it does not know, or nothing says
+            how fast one is.
+        TemporaryError: no plan was found in the time given.
+    """
+    problem = sized(scenario, allow_unserved=True)
+    notes: list[str] = []
+    if solution is None:
+        solution, notes = _planned(scenario, problem, solver, options)
+    unknown = sorted(set(solution.counts) - {candidate.id for candidate in problem.candidates})
+    if unknown:
+        raise ConfigurationError(f"the plan has candidates that the scenario does not: {', '.join(unknown)}")
+    return Prepared(playable(scenario, problem, router=router, grace_s=grace_s), solution, tuple(notes))
+
+
+def _planned(
+    scenario: Scenario, scarce: Problem, solver: str, options: SolveOptions | None
+) -> tuple[Solution, list[str]]:
+    """A plan that keeps every promise, else the best one under scarcity."""
+    found = solve_with(sized(scenario), solver=solver, options=options).solution
+    if found.has_plan:
+        return found, []
+    if found.status is Status.INFEASIBLE:
+        found = solve_with(scarce, solver=solver, options=options).solution
+        if found.has_plan:
+            return found, [BEST_EFFORT]
+    raise TemporaryError(f"solver {solver!r} found no plan in the time given (status {found.status.value})")
+
+
+def replay_all(
+    prepared: Prepared,
+    trace: Trace | str | Sequence[str],
+    policies: Iterable[str],
+    *,
+    options: ReplayOptions | None = None,
+    how: HowRead | None = None,
+    observers: Observers | None = None,
+) -> Replayed:
+    """Replay a trace under each policy.
+
+    Args:
+        prepared: the scenario.
+        trace: names as :func:`~planner.traces.open_traces` takes them, or chunks that can be iterated again.
+        policies: by name.
+        options: of the runs.
+        how: traces are read, where they are names; services are those of the scenario.
+        observers: who is told.
+
+    Raises:
+        ConfigurationError: a policy or the trace is wrong.
+    """
+    options, wanted = options or ReplayOptions(), check_policies(tuple(policies))
+    scenario = prepared.playable.scenario
+    files: tuple[TraceFile, ...] = ()
+    if isinstance(trace, str):
+        trace = [trace]
+    if isinstance(trace, Sequence) and all(isinstance(each, str) for each in trace):
+        reading = how or HowRead(seed=options.seed)
+        names = tuple(service.id for service in scenario.services)
+        trace, files = open_traces([str(each) for each in trace], _for(reading, names))
+    runs = tuple(
+        replay(prepared.playable, prepared.solution, trace, wanted, options=options, observers=observers)  # type: ignore[arg-type]  # names were opened
+    )
+    read = [f"{file.name}: {file.bad.told()}" for file in files if file.bad.told()]
+    told = told_replay(
+        prepared.playable,
+        runs,
+        traces=[file.name for file in files],
+        seed=options.seed,
+        notes=[*prepared.notes, *read],
+    )
+    return Replayed(told, runs)
+
+
+def _for(how: HowRead, services: tuple[str, ...]) -> HowRead:
+    return HowRead(
+        services=services, policy=how.policy, window_s=how.window_s, seed=how.seed, change=how.change
+    )
