@@ -84,8 +84,8 @@ class _Life:
     name: str
     node: str
     spec: ReplicaSpec
-    since_s: float | None = None
-    gpus: int = 0
+    since_s: float
+    gpus: int
     gpu_s: float = 0.0
     record: ReplicaRecord | None = None
 
@@ -111,11 +111,11 @@ class Recorder:
         """Name of a replica."""
         return self.lives[r].name
 
-    def create(self, spec: ReplicaSpec, node: str) -> None:
-        """The next replica begins to live; numbers are counted by variant."""
+    def create(self, spec: ReplicaSpec, node: str, *, gpus: int, at_s: float) -> None:
+        """The next replica begins to live, with so many GPUs; numbers are counted by variant."""
         number = self._numbers.get(spec.variant, 0)
         self._numbers[spec.variant] = number + 1
-        self.lives.append(_Life(f"{spec.variant}-{number}", node, spec))
+        self.lives.append(_Life(f"{spec.variant}-{number}", node, spec, at_s, gpus))
 
     def alive(self, name: str, st: State) -> list[int]:
         """Index of a replica by its name, if it is there."""
@@ -128,19 +128,15 @@ class Recorder:
     def note_gpus(self, r: int, at_s: float, gpus: int) -> None:
         """A replica holds another number of GPUs from now on."""
         life = self.lives[r]
-        if life.since_s is not None:
-            life.gpu_s += life.gpus * (at_s - life.since_s)
+        life.gpu_s += life.gpus * (at_s - life.since_s)
         life.since_s, life.gpus = at_s, gpus
 
-    def settle(self, r: int, st: State, gpus: int) -> None:
-        """Write the record of a replica that is gone, or of one that is there at the end (``gpus``: held last)."""
+    def settle(self, r: int, st: State) -> None:
+        """Write the record of a replica that is gone, or of one that is there at the end."""
         life, times = self.lives[r], st.replica_times[r]
         created, removed, ready = (float(times[k]) for k in (rep.CREATED_AT, rep.REMOVED_AT, rep.READY_AT))
         end_s = float(st.clock[total.NOW]) if np.isnan(removed) else removed
-        if life.since_s is None:
-            life.gpu_s = gpus * (end_s - created)
-        else:
-            life.gpu_s += life.gpus * (end_s - life.since_s)
+        life.gpu_s += life.gpus * (end_s - life.since_s)
         spec, share = life.spec, life.gpu_s / life.spec.gpus
         busy, running = float(times[rep.BUSY_S]), float(times[rep.RUNNING_S])
         life.record = ReplicaRecord(

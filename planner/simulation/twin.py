@@ -162,7 +162,7 @@ class Twin:
         kept = 0
         for r in self._active():
             if state.replicas[r, rep.STATE] in _GONE:
-                self._recorder.settle(r, state, self._hosts.gpus_of(r))
+                self._recorder.settle(r, state)
                 self._hosts.release(r)
             else:
                 state.active[kept] = r
@@ -194,7 +194,8 @@ class Twin:
             service=self._services[spec.service],
             now_s=self._now_s,
         )
-        self._recorder.create(spec, self._hosts.held[r][0])
+        node, _, gpus = self._hosts.held[r]
+        self._recorder.create(spec, node, gpus=gpus, at_s=self._now_s)
         totals = self._state.totals
         self._state.active[totals[total.ACTIVE]] = r
         totals[total.ACTIVE] += 1
@@ -389,5 +390,5 @@ class Twin:
         stop_all(self._state)
         self._recorder.drain(self._state)
         for r in self._active():
-            self._recorder.settle(r, self._state, self._hosts.gpus_of(r))
+            self._recorder.settle(r, self._state)
         return self._recorder.result(self._state, self._now_s)
