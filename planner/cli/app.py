@@ -17,6 +17,7 @@ from planner.cli.commands.commands import CommandsOptions, commands
 from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.export import ExportOptions, export
 from planner.cli.commands.inferno import InfernoOptions, import_inferno
+from planner.cli.commands.observe import ObserveOptions, observe
 from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
 from planner.cli.commands.simulate import SimulateOptions, simulate
@@ -66,6 +67,7 @@ app.command("check")(takes(CheckOptions)(check))
 app.command("simulate")(takes(SimulateOptions)(simulate))
 app.command("export")(takes(ExportOptions)(export))
 app.command("commands")(takes(CommandsOptions)(commands))
+app.command("observe")(takes(ObserveOptions)(observe))
 app.command("calibrate")(takes(CalibrateOptions)(calibrate))
 app.command("reproduce")(takes(ReproduceOptions)(reproduce))
 app.add_typer(catalog, name="catalog")

@@ -210,14 +210,15 @@ def schema(options: SchemaOptions) -> ExitCode:
 def plugins(options: PluginOptions) -> ExitCode:
     """List what can be chosen by name, and where it is from."""
     from planner.cli.screen.layout import Column, table
+    from planner.control.collectors import METRICS_SOURCES
     from planner.optimization import SOLVERS
     from planner.performance import SOURCES
 
     del options
     listed = table([Column(header, right=False) for header in ("kind", "name", "from", "loads")])
-    for kind, found in ((SOLVERS.kind, SOLVERS.plugins()), (SOURCES.kind, SOURCES.plugins())):
-        for plugin in found:
-            listed.add_row(kind, plugin.name, plugin.source, plugin.target)
+    for registry in (SOLVERS, SOURCES, METRICS_SOURCES):
+        for plugin in registry.plugins():
+            listed.add_row(registry.kind, plugin.name, plugin.source, plugin.target)
     out_console().print(listed)
     return ExitCode.DONE
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from planner.control.collectors.names import How, Measure, Way
 
@@ -21,7 +21,7 @@ _MOST_FINE: Final = 240
 _GAP_S: Final = 300.0
 """Two readings further apart tell no rate of now."""
 
-Moment = tuple[float, array[float]]
+Moment: TypeAlias = "tuple[float, array[float]]"
 
 
 @dataclass(slots=True)
@@ -187,9 +187,11 @@ def _growth_in_full(history: _History, at: int, start_s: float) -> float | None:
     No growth in a part of the time does not mean none in all of it.
     """
     moments = history.since(start_s)
-    if history.started_s is not None and history.started_s >= start_s:
-        return moments[0][1][at] + (_growth(moments, at) if len(moments) > 1 else 0.0)
+    first_s, first = moments[0]
     grown = _growth(moments, at)
-    if moments[0][0] <= start_s:
+    if first_s <= start_s:
         return grown
+    if history.started_s is not None and start_s <= history.started_s <= first_s:
+        # All that this process ever counted is in the time asked for.
+        return first[at] + (0.0 if math.isnan(grown) else grown)
     return grown if grown > 0 else None

@@ -252,10 +252,15 @@ class PageBook:
     def _take_routers(self, origin: Origin, page: Page, said: _Said, before_s: float | None) -> None:
         values: dict[_RouterKey, dict[str, float]] = {}
         sent: dict[_DispatchKey, dict[str, float]] = {}
+        older = _older({_SERIES[plain(sample.name)] for sample in page.samples})
         for sample in page.samples:
             name = _SERIES[plain(sample.name)]
             labels = sample.labels
-            if name not in _ROUTED or any(labels.get(key) != value for key, value in _FILTERS.get(name, ())):
+            if (
+                name not in _ROUTED
+                or name in older
+                or any(labels.get(key) != value for key, value in _FILTERS.get(name, ()))
+            ):
                 continue
             model = labels.get("target_model_name") or labels.get("model_name", "")
             if model:
@@ -343,6 +348,15 @@ class PageBook:
                     sent.port,
                 )
                 seen.dispatch_rps[whose4] = seen.dispatch_rps.get(whose4, 0.0) + rate
+
+
+def _older(names: set[str]) -> frozenset[str]:
+    """Series of routers that a page has under a newer name too; one picker is read under one name."""
+    older: set[str] = set()
+    for measure in ROUTER_MEASURES:
+        there = [way.series[0] for way in measure.ways if way.series[0] in names]
+        older.update(there[1:])
+    return frozenset(older)
 
 
 def _believed(seen: Sightings, values: Mapping[str, float]) -> dict[str, float]:

@@ -17,6 +17,7 @@ from planner.clock import Clock
 from planner.collecting import collection_paused
 from planner.control.collectors import queries
 from planner.control.collectors.assembling import assemble
+from planner.control.collectors.checking import check
 from planner.control.collectors.options import LabelNames, options_of
 from planner.control.collectors.prometheus_api import Answer, Labels, PrometheusApi, Sample
 from planner.control.collectors.queries import Questions
@@ -120,6 +121,10 @@ class PrometheusSource:
         return assemble(
             seen, variants, now_s, pools=self.options.pools, findings=asked.findings, complete=asked.complete
         )
+
+    def check(self, variants: Sequence[VariantObservation]) -> tuple[Finding, ...]:
+        """Which expected series are absent, and the likeliest reason of each."""
+        return check(self.api, self.questions(variants))
 
     def _rest(self, questions: Questions) -> dict[str, str]:
         retention_s = self.options.retention_s

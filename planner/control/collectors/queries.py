@@ -15,9 +15,11 @@ from planner.control.collectors.names import (
     COMPLETED,
     DISPATCH,
     ENGINE_MEASURES,
+    ENGINE_PREFIXES,
     POWER,
     PRESENCE,
     ROUTER_MEASURES,
+    ROUTER_PREFIXES,
     STARTED,
     WORKER_LABELS,
     How,
@@ -50,6 +52,7 @@ ENGINE_LABEL: Final = "fleetplan_engine"
 _SCRAPERS: Final = "job, endpoint, service, container, prometheus, prometheus_replica"
 """Labels in which a second scrape of the same page differs: what it brings is not another engine's."""
 _RANKS: Final = ("engine", "dp_rank")
+_PRESENT_NAMES: Final = "|".join(name for way in PRESENCE[:2] for name in spellings(way.series[0]))
 
 
 def quoted(text: str) -> str:
@@ -116,6 +119,25 @@ class Questions:
         """How many targets each namespace has."""
         return f"count by ({self.labels.namespace})(up{self._braces()})"
 
+    def names(self, *, anywhere: bool = False) -> str:
+        """A selector of every series that may be of an engine, a router or an accelerator."""
+        prefixes = "|".join((*ENGINE_PREFIXES, *ROUTER_PREFIXES, *(way.series[0] for way in POWER.ways)))
+        braces = "" if anywhere else self._braces()
+        others = f", {braces[1:-1]}" if braces else ""
+        return f'{{__name__=~"({prefixes}).*"{others}}}'
+
+    def engines_without(self, label: str) -> str:
+        """How many series of engines lack a label."""
+        return f'count({{__name__=~"{_PRESENT_NAMES}", {label}=""}})'
+
+    def engines_by(self, label: str) -> str:
+        """How many engines there are by a label, wherever they are."""
+        return f'count by ({label})({{__name__=~"{_PRESENT_NAMES}"}})'
+
+    def one_engine(self) -> str:
+        """A series of an engine with all of its labels, wherever it is."""
+        return f'topk(1, {{__name__=~"{_PRESENT_NAMES}"}})'
+
     def engine(self, measure: Measure) -> str:
         """One value of every engine."""
         by = ", ".join(self.place)
@@ -133,12 +155,21 @@ class Questions:
     def routers(self, retention_s: float) -> dict[str, str]:
         """Every value of routers by field."""
         return {
-            each.field: _first_of(
-                self._value(each, way, self._router, retention_s if each.how is How.GROWTH else each.window_s)
-                for way in each.ways
-            )
+            each.field: self._routed(each, retention_s if each.how is How.GROWTH else each.window_s)
             for each in ROUTER_MEASURES
         }
+
+    def _routed(self, measure: Measure, window_s: float) -> str:
+        """A value under its new name, and under older ones of routers that do not know the new one."""
+        own = ", ".join(
+            name for name in (self.labels.cluster, self.labels.namespace, self.labels.instance) if name
+        )
+        parts: list[str] = []
+        for way in measure.ways:
+            value = self._value(measure, way, self._router, window_s)
+            newer = " or ".join(self._selected(each.series[0]) for each in measure.ways[: len(parts)])
+            parts.append(f"({value} unless on ({own}) ({newer}))" if parts else value)
+        return _first_of(parts)
 
     def dispatch(self) -> str:
         """Requests per second that routers send to each engine."""
