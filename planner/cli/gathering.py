@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from planner.errors import ConfigurationError, Finding, InternalError
@@ -13,10 +13,14 @@ T = TypeVar("T")
 
 
 class Gathering:
-    """Readers of options and files, each of which is tried; what they refuse is raised together."""
+    """Readers of options and files, each of which is tried; what they refuse is raised together.
 
-    def __init__(self) -> None:
-        self._findings: list[Finding] = []
+    Args:
+        findings: what is known to be wrong already.
+    """
+
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        self._findings = [*findings]
         self._headings: list[str] = []
 
     def attempt(self, read: Callable[[], T]) -> T | None:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from planner.importers.solver_solutions import Values
 
 __all__ = ["solver_values"]
 
+_OURS: Final = {"schema", "kind", "status", "proof", "counts", "served", "derived_from"}
+"""Keys of our own files: a saved answer, and a bare solution."""
 
-def solver_values(path: Path) -> dict[str, float] | None:
-    """Values by column name; None where the file is one of ours, or none that can be read.
 
-    Ours are JSON objects, of which not every value is a number.
+def solver_values(path: Path) -> Values | None:
+    """Values by column name and what is wrong with the file; None where it is one of ours, or none that can be read.
 
-    Raises:
-        ConfigurationError: it looks like a solver's solution and cannot be read as one.
+    Ours are JSON objects that say what they are; a solver's has names and numbers.
     """
-    from planner.importers import read_solver_solution
+    from planner.importers.solver_solutions import parse_solver_solution
 
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-    if not text.strip() or not _is_solvers(text, path):
-        return None
-    return read_solver_solution(text, file=str(path))
+    return parse_solver_solution(text, file=str(path)) if _is_solvers(text, path) else None
 
 
 def _is_solvers(text: str, path: Path) -> bool:
@@ -33,6 +35,4 @@ def _is_solvers(text: str, path: Path) -> bool:
     except (ValueError, RecursionError):
         # What starts like JSON is broken JSON, as is what is called so.
         return text.lstrip()[:1] not in {"{", "["} and path.suffix != ".json"
-    if not isinstance(document, dict) or not document:
-        return False
-    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in document.values())
+    return isinstance(document, dict) and _OURS.isdisjoint(document)

@@ -9,11 +9,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.errors import ConfigurationError, Finding
 
-__all__ = ["read_solver_solution"]
+__all__ = ["Values", "parse_solver_solution", "read_solver_solution"]
 
 _KNOWN: Final = (
     "a solution as HiGHS, CBC, SCIP or Gurobi write it, lines 'name value', or a JSON object of numbers"
@@ -24,8 +24,21 @@ _CBC: Final = re.compile(
 _MOST_FINDINGS: Final = 20
 _COMMENT: Final = ("#", "\\", "*", "//")
 
-Pairs = Iterator[tuple[int, str, str]]
-"""Line number, name, value."""
+_Pair = tuple[int | None, str, str]
+Pairs = Iterator[_Pair]
+"""Line number, name, value; a line that is no pair has no name and is its own value."""
+
+
+class Values(NamedTuple):
+    """What a solution file says.
+
+    Attributes:
+        by_name: values by column name; only those that can be read.
+        findings: everything else.
+    """
+
+    by_name: dict[str, float]
+    findings: tuple[Finding, ...]
 
 
 def read_solver_solution(text: str, *, file: str) -> dict[str, float]:
@@ -38,46 +51,67 @@ def read_solver_solution(text: str, *, file: str) -> dict[str, float]:
     Raises:
         ConfigurationError: it is in no format that is known, holds no values, or a line of it cannot be read.
     """
-    plain = _json_numbers(text)
-    if plain is not None:
-        return plain
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1)]
+    found = parse_solver_solution(text, file=file)
+    if found.findings:
+        raise ConfigurationError.from_findings(found.findings)
+    return found.by_name
+
+
+def parse_solver_solution(text: str, *, file: str) -> Values:
+    """As :func:`read_solver_solution`, with what is wrong beside what can be read."""
+    pairs = _json_pairs(text)
+    if pairs is None:
+        lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1)]
+        read = _format_of(lines)
+        pairs = read(lines)
+        if read is _plain:
+            pairs = iter(_told_once([*pairs]))
     found: dict[str, float] = {}
     findings: list[Finding] = []
-    for number, name, value in _format_of(lines)(lines):
+    for number, name, value in pairs:
         amount = _number(value)
-        if amount is None or not name:
-            findings.append(Finding(file, number, "", repr(f"{name} {value}".strip()), _KNOWN))
+        if not name:
+            findings.append(Finding(file, number, "", repr(value), _KNOWN))
+        elif amount is None:
+            findings.append(Finding(file, number, name, value, "a finite number"))
         elif name in found and found[name] != amount:
             findings.append(Finding(file, number, name, f"{value} after {found[name]:g}", "each name once"))
         else:
             found[name] = amount
     if not found and not findings:
         findings = [Finding(file, None, "", "no values", _KNOWN)]
-    if findings:
-        raise ConfigurationError.from_findings(findings[:_MOST_FINDINGS])
-    return found
+    more = len(findings) - _MOST_FINDINGS
+    if more > 0:
+        findings[_MOST_FINDINGS:] = [Finding(file, None, "", f"{more} more problems")]
+    return Values(found, tuple(findings))
 
 
-def _json_numbers(text: str) -> dict[str, float] | None:
-    """A JSON object of which every value is a number; None where it is none."""
+def _told_once(pairs: list[_Pair]) -> list[_Pair]:
+    """The pairs of a file without a format of its own: where the first line is none, the file is something else."""
+    return pairs[:1] if pairs and not pairs[0][1] else pairs
+
+
+def _json_pairs(text: str) -> Pairs | None:
+    """Names and values of a JSON object, each as often as it stands there; None where it is none."""
     try:
-        document = json.loads(text)
+        items = json.loads(text, object_pairs_hook=lambda pairs: pairs)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or not document:
+    if not text.lstrip().startswith("{"):
         return None
-    numbers = {
-        key: value
-        for key, value in document.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    finite = all(math.isfinite(value) for value in numbers.values())
-    return (
-        {key: float(value) for key, value in numbers.items()}
-        if len(numbers) == len(document) and finite
-        else None
-    )
+    return ((None, name, _said(value)) for name, value in items)
+
+
+def _said(value: object) -> str:
+    """A value as it stood, if it was a number; any other as a text that is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, list):
+            return "a list or an object"
+        return repr(value)
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return "inf"
 
 
 def _format_of(lines: list[tuple[int, str]]) -> Callable[[Iterable[tuple[int, str]]], Pairs]:
@@ -116,7 +150,7 @@ def _cbc(lines: Iterable[tuple[int, str]]) -> Pairs:
         if position == 0 or not words:
             continue
         has_all = len(words) >= 3 and words[0].isdigit()  # noqa: PLR2004 - index, name, value
-        yield (number, words[1], words[2]) if has_all else (number, line, "")
+        yield (number, words[1], words[2]) if has_all else (number, "", line)
 
 
 def _plain(lines: Iterable[tuple[int, str]]) -> Pairs:
@@ -126,9 +160,9 @@ def _plain(lines: Iterable[tuple[int, str]]) -> Pairs:
             yield _pair(number, line)
 
 
-def _pair(number: int, line: str) -> tuple[int, str, str]:
+def _pair(number: int, line: str) -> _Pair:
     words = line.replace(" = ", " ").split()
-    return (number, words[0], words[1]) if len(words) == 2 else (number, line, "")  # noqa: PLR2004 - name, value
+    return (number, words[0], words[1]) if len(words) == 2 else (number, "", line)  # noqa: PLR2004 - name, value
 
 
 def _number(text: str) -> float | None:

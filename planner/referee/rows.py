@@ -10,10 +10,13 @@ from planner.referee.tolerance import exceeds, falls_short
 
 __all__ = ["Row", "figure"]
 
+_WHOLE_FROM = 1e6
+
 
 def figure(number: float | Fraction) -> str:
-    """A number as a sentence shows it: at most six significant digits, no trailing zeros."""
-    return f"{float(number):.6g}"
+    """A number as a sentence shows it: six significant digits at most, or all before the point; thousands in groups."""
+    value = float(number)
+    return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:,.6g}"
 
 
 @dataclass(frozen=True, slots=True)

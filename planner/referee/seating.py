@@ -79,7 +79,8 @@ class Seating:
                 found=missing.missing,
                 allowed=0,
                 unit="pod",
-                text=f"{missing.missing} pods of {missing.size} GPUs find no node in pool {missing.pool}.",
+                text=f"{missing.missing:,} pods of {missing.size} GPU{'' if missing.size == 1 else 's'} "
+                f"find no node in pool {missing.pool}.",
             )
 
     def incumbents(self) -> Iterator[Violation]:

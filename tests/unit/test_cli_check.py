@@ -107,3 +107,31 @@ def test_a_saved_answer_takes_no_solution(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["explain", str(saved), str(saved)])
     assert done.exit_code == 2
     assert "stands alone" in done.stderr
+
+
+def test_all_that_is_wrong_with_a_solvers_file_comes_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text(f'{{"{A100}": NaN, "{H100}": 2.5, "chat/va-h100@h10": 3}}', encoding="utf-8")
+    done = check(path)
+    assert done.exit_code == 2
+    assert [line.strip().removeprefix(f"{path}: ") for line in done.stderr.splitlines()[1:]] == [
+        f"{A100}: found nan; allowed: a finite number",
+        f"{H100}: found 2.5; allowed: a whole number, not below 0",
+        f"chat/va-h100@h10: found 'chat/va-h100@h10', which the program of this scenario does not have; "
+        f"did you mean '{H100}'?",
+    ]
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_scenario_and_solution_are_read_before_either_is_refused(tmp_path: Path, command: str) -> None:
+    none = [str(tmp_path / name) for name in ("none.yaml", "none.json")]
+    done = CliRunner().invoke(app, [command, *none])
+    assert done.exit_code == 2
+    assert [name for name in none if f"  {name}: found" not in done.stderr] == []
+
+
+def test_huge_counts_are_judged_in_figures_that_people_read(tmp_path: Path) -> None:
+    done = check(a_bare_solution(tmp_path, {A100: 10**9}))
+    assert done.exit_code == 3
+    assert "the plan takes 4,000,000,000" in done.stdout
+    assert "e+" not in done.stdout

@@ -66,7 +66,13 @@ def test_every_format_says_the_same(name: str) -> None:
     [
         ("", "no values"),
         ("hello world and more", "hello world and more"),
-        ("x nan", "x nan"),
+        ("x nan", "x: found nan; allowed: a finite number"),
+        ('{"x": NaN}', "x: found nan; allowed: a finite number"),
+        ('{"x": 1e999}', "x: found inf; allowed: a finite number"),
+        ('{"x": true}', "x: found True; allowed: a finite number"),
+        ('{"x": {"y": 1}}', "x: found a list or an object; allowed: a finite number"),
+        ('{"x": 1, "x": 2}', "x: found 2.0 after 1; allowed: each name once"),
+        ("{}", "no values"),
         ("x 1\nx 2", "2 after 1"),
         ("Optimal - objective value 6\n 0 x\n", "0 x"),
         ("Model status\nInfeasible\n\n# Primal solution values\nNone\n", "no values"),
@@ -77,6 +83,18 @@ def test_what_cannot_be_read_is_said(text: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said) as caught:
         read_solver_solution(text, file="x.sol")
     assert "x.sol" in str(caught.value)
+
+
+def test_all_that_is_wrong_is_said_and_a_foreign_file_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read_solver_solution('{"a": NaN, "b": "many", "c": 3, "d": -1e999}', file="x")
+    assert [each.path for each in caught.value.findings] == ["a", "b", "d"]
+    with pytest.raises(ConfigurationError) as caught:
+        read_solver_solution("Columns and rows follow\n" * 500, file="x")
+    assert len(caught.value.findings) == 1
+    with pytest.raises(ConfigurationError) as caught:
+        read_solver_solution("\n".join(f"x{number} nan" for number in range(50)), file="x")
+    assert str(caught.value.findings[-1]) == "x: found 30 more problems"
 
 
 PROBLEM: Final = a_problem([a_demand(rps=3.0)])
@@ -133,12 +151,13 @@ def test_which_files_are_a_solvers(tmp_path: Path) -> None:
     def of(text: str, name: str = "answer.sol") -> dict[str, float] | None:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
-        return solver_values(path)
+        found = solver_values(path)
+        return None if found is None else found.by_name
 
     assert of(CBC) == of(JSON, "answer.json") != None  # noqa: E711
     assert of(json.dumps({"schema": "fleetplan/1", "kind": "report"})) is None
     assert of('{"n": 1') is None
-    assert of("") is None
+    assert of("") == of("{}", "answer.json") == {}
     assert of("oops", "answer.json") is None
     assert solver_values(tmp_path / "missing.sol") is None
 

@@ -10,6 +10,7 @@ import typer
 
 from planner.cli.commands.solving import SET_HELP
 from planner.cli.edge import Common, ExitCode
+from planner.cli.gathering import Gathering, made
 from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding, nearest
 
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from models.problem import Problem
     from models.report import Report
     from models.solution import Solution
+    from planner.importers.solver_solutions import Values
 
-__all__ = ["CheckOptions", "check", "solution_for"]
+    Answer = Values | Solution | Report
+
+__all__ = ["CheckOptions", "answer_in", "check", "solution_for"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +54,12 @@ def check(options: CheckOptions) -> ExitCode:
     from planner.planning import sized
     from planner.referee import check as violations_of
 
-    scenario = load_scenario(options.scenario, overrides=options.overrides or ())
-    problem = sized(scenario, allow_unserved=options.allow_unserved)
-    solution = solution_for(problem, options.solution)
+    asked = Gathering()
+    scenario = asked.attempt(lambda: load_scenario(options.scenario, overrides=options.overrides or ()))
+    found: Answer | None = asked.attempt(lambda: answer_in(options.solution))
+    asked.check()
+    problem = sized(made(scenario), allow_unserved=options.allow_unserved)
+    solution = solution_for(problem, made(found), options.solution)
     violations = violations_of(problem, solution)
     console = out_console()
     if not violations:
@@ -67,22 +74,40 @@ def check(options: CheckOptions) -> ExitCode:
     return ExitCode.NOT_KEPT
 
 
-def solution_for(problem: Problem, path: Path) -> Solution:
-    """The solution of a problem that a file holds: a saved answer, a bare solution, or what a solver wrote.
+def answer_in(path: Path) -> Answer:
+    """What a file holds: a saved answer, a bare solution, or what a solver wrote.
 
     Raises:
-        ConfigurationError: it holds none, or one that speaks of what the problem does not have.
+        ConfigurationError: it holds none of them.
     """
     from planner.cli.files import read_solution_or_report
     from planner.cli.solver_files import solver_values
 
     values = solver_values(path)
     if values is None:
-        solution = _solution_of(read_solution_or_report(path), path)
-    else:
+        return read_solution_or_report(path)
+    if not values.by_name:
+        raise ConfigurationError.from_findings(values.findings)
+    return values
+
+
+def solution_for(problem: Problem, found: Answer, path: Path) -> Solution:
+    """The solution of a problem that was found in a file.
+
+    Raises:
+        ConfigurationError: it speaks of what the problem does not have, or a value of it cannot be; all at once.
+    """
+    from planner.importers.solver_solutions import Values
+
+    if isinstance(found, Values):
         from planner.optimization.exporting import solution_from
 
-        solution = solution_from(problem, values, file=str(path))
+        asked = Gathering(found.findings)
+        read = asked.attempt(lambda: solution_from(problem, found.by_name, file=str(path)))
+        asked.check()
+        solution = made(read)
+    else:
+        solution = _solution_of(found, path)
     _refuse_strangers(problem, solution, path)
     if solution.derived_from not in {"", problem.fingerprint}:
         note("the solution was made for another problem than this scenario is now; it is judged by this one")

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from planner.cli.commands.check import solution_for
+from planner.cli.commands.check import answer_in, solution_for
 from planner.cli.commands.solving import Solving, answered, ending, scenario_of, solve_options
 from planner.cli.edge import ExitCode
+from planner.cli.gathering import Gathering, made
 from planner.cli.terminal import out_console
 from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
     from models.report import Report
+    from planner.cli.commands.check import Answer
 
 __all__ = ["ExplainOptions", "explain"]
 
@@ -98,9 +100,13 @@ def _of_solution(options: ExplainOptions, path: Path) -> Report:
     from planner.optimization import explain as reasons
     from planner.planning import judge, rerating, sized
 
-    scenario = scenario_of(options.subject, options)
+    asked = Gathering()
+    read = asked.attempt(lambda: scenario_of(options.subject, options))
+    found: Answer | None = asked.attempt(lambda: answer_in(path))
+    asked.check()
+    scenario = made(read)
     problem = sized(scenario, allow_unserved=options.allow_unserved)
-    answer = judge(problem, "saved", solution_for(problem, path))
+    answer = judge(problem, "saved", solution_for(problem, made(found), path))
     time_limit_s = solve_options(options).time_limit_s
     explanation = reasons(
         problem,
