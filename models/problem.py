@@ -304,6 +304,15 @@ class Problem(Value):
     derived_from: str = Field("", description="fingerprint of the scenario")
 
     @cached_property
+    def fingerprint(self) -> str:
+        """Over the canonical JSON in which fingerprints stand for the candidates.
+
+        A fleet's candidates are nearly the whole text and mostly the same values as a moment ago, which know theirs.
+        """
+        rest = self.model_copy(update={"candidates": ()}).canonical_json()
+        return self._digest(rest + "".join(candidate.fingerprint for candidate in self.candidates))
+
+    @cached_property
     def candidate(self) -> dict[CandidateId, Candidate]:
         """Candidates by identity."""
         return {candidate.id: candidate for candidate in self.candidates}

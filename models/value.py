@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict
 
 __all__ = ["Value"]
+
+_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class Value(BaseModel):
@@ -21,14 +23,16 @@ class Value(BaseModel):
 
     def canonical_json(self) -> str:
         """JSON with sorted keys and no spaces: the same value gives the same bytes everywhere."""
-        return json.dumps(
-            self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False
-        )
+        return _JSON.encode(self.model_dump(mode="json"))
 
     @cached_property
     def fingerprint(self) -> str:
         """The first 16 hex digits of SHA-256 over the canonical JSON."""
-        return hashlib.sha256(self.canonical_json().encode()).hexdigest()[:16]
+        return self._digest(self.canonical_json())
+
+    @staticmethod
+    def _digest(text: str) -> str:
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __copy__(self) -> Self:
         """A copy without what was worked out from the fields, which whoever copies is about to change."""

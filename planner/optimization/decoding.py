@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from models.ids import CandidateId, PoolId
+from models.ids import CandidateId, PoolId, ServiceId
 from models.problem import Candidate, Problem
 from models.solution import Borrowed, BucketShare, Proof, Served, Solution, Status
 from models.workload import Routing
@@ -55,7 +55,7 @@ def canonical_counts(problem: Problem, counts: Mapping[CandidateId, int]) -> dic
     """
     tied = {incumbent.candidate for incumbent in problem.incumbents}
     canonical = dict(counts)
-    for group in _interchangeable(problem):
+    for group in _interchangeable(problem, counts):
         if any(c.id in tied for c in group):
             continue
         ordered = sorted((counts.get(c.id, 0) for c in group), reverse=True)
@@ -64,11 +64,16 @@ def canonical_counts(problem: Problem, counts: Mapping[CandidateId, int]) -> dic
     return {key: canonical[key] for key in sorted(canonical) if canonical[key]}
 
 
-def _interchangeable(problem: Problem) -> Iterator[list[Candidate]]:
-    """Groups of two and more candidates that only their names tell apart."""
+def _interchangeable(problem: Problem, counts: Mapping[CandidateId, int]) -> Iterator[list[Candidate]]:
+    """Groups of two and more candidates that only their names tell apart, where some of the service and pool run."""
+    running: dict[ServiceId, set[PoolId]] = defaultdict(set)
+    for candidate in map(problem.candidate.__getitem__, counts):
+        running[candidate.service].add(candidate.pool)
     alike: dict[tuple[object, ...], list[Candidate]] = defaultdict(list)
-    for c in problem.candidates:
-        alike[c.service, c.pool, c.gpus_per_pod, c.cost, c.rated_rps, c.surge_rps].append(c)
+    for service, pools in running.items():
+        for c in problem.candidates_of[service]:
+            if c.pool in pools:
+                alike[c.service, c.pool, c.gpus_per_pod, c.cost, c.rated_rps, c.surge_rps].append(c)
     for some in alike.values():
         groups: dict[str, list[Candidate]] = defaultdict(list)
         for candidate in some if len(some) > 1 else ():

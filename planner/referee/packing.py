@@ -7,6 +7,7 @@ Everything else that largest first cannot place is decided by `patterns.arrange`
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -125,33 +126,16 @@ class _PoolPacking:
                 if free[node] < 0:
                     missing = -(free[node] // candidate.gpus_per_pod)
                     return Unplaced(self.pool.id, candidate.gpus_per_pod, missing)
+        rooms = _Rooms(self.bays, free)
         bound_first = sorted(
             self.wanted, key=lambda it: (it[0].fabric_domain is None, -it[0].gpus_per_pod, it[0].id)
         )
         for candidate, n in bound_first:
-            missing = self._start(
-                candidate, (n - self._keep(candidate, n)) * candidate.pods_per_replica, (free, found)
-            )
+            pods = (n - self._keep(candidate, n)) * candidate.pods_per_replica
+            missing = rooms.start(candidate, pods, found)
             if missing:
                 return Unplaced(self.pool.id, candidate.gpus_per_pod, missing)
         return found
-
-    def _start(self, candidate: Candidate, pods: int, state: tuple[dict[NodeId, int], Arrangement]) -> int:
-        """Start pods where the least room is left over; the number that found no room."""
-        free, found = state
-        size = candidate.gpus_per_pod
-        if pods == 0:
-            return 0
-        room = sorted(
-            (free[bay.node], bay.node) for bay in self.bays if free[bay.node] >= size and bay.takes(candidate)
-        )
-        for left, node in room:
-            n = min(pods, left // size)
-            if n > 0:
-                found.started[candidate.id, node] += n
-                free[node] -= n * size
-                pods -= n
-        return pods
 
     def _movable(self) -> Arrangement | None:
         """Any replica may leave its seat, as few as can be."""
@@ -179,6 +163,35 @@ class _PoolPacking:
         keep = {c.id: n for c, n in self.wanted if c.id in open_seats}
         answer = arrange(Question(bays, tuple((c, n) for c, n in rest if n), open_seats, keep))
         return None if answer is None else Arrangement(answer.kept + held.kept, answer.started)
+
+
+class _Rooms:
+    """Nodes that take new pods, by their free GPUs, those of equal room by name."""
+
+    def __init__(self, bays: Iterable[Bay], free: Mapping[NodeId, int]) -> None:
+        self._bay = {bay.node: bay for bay in bays if bay.accepts}
+        self._nodes: dict[int, list[NodeId]] = {}
+        for node in sorted(self._bay):
+            self._nodes.setdefault(free[node], []).append(node)
+
+    def start(self, candidate: Candidate, pods: int, found: Arrangement) -> int:
+        """Start pods where the least room is left over; the number that found no room."""
+        size = candidate.gpus_per_pod
+        for left in sorted(room for room in self._nodes if room >= size):
+            for node in self._taking(candidate, left)[: -(-pods // (left // size))]:
+                n = min(pods, left // size)
+                found.started[candidate.id, node] += n
+                pods -= n
+                self._nodes[left].remove(node)
+                insort(self._nodes.setdefault(left - n * size, []), node)
+        return pods
+
+    def _taking(self, candidate: Candidate, room: int) -> list[NodeId]:
+        """Nodes of that room that take new pods of a candidate."""
+        nodes = self._nodes[room]
+        if candidate.fabric_domain is None:
+            return nodes
+        return [node for node in nodes if self._bay[node].takes(candidate)]
 
 
 def _first_seats(seats: Iterable[Seat], n: int, closed: set[NodeId]) -> Counter[NodeId]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from models.problem import Problem
 from tests.builders import a_candidate, a_problem
 
 
@@ -25,3 +26,14 @@ def test_values_are_equal_whatever_was_asked_of_them_before() -> None:
     assert asked.fingerprint == fresh.model_copy().fingerprint
     assert asked == a_problem()
     assert a_problem() == asked
+
+
+def test_a_problem_is_another_one_where_a_candidate_is_and_the_same_where_its_candidates_are_made_anew() -> (
+    None
+):
+    problem = a_problem()
+    again = Problem.model_validate_json(problem.model_dump_json())
+    assert again.fingerprint == problem.fingerprint
+    dearer = tuple(c.but(cost=c.cost + 1) for c in problem.candidates)
+    assert problem.but(candidates=dearer).fingerprint != problem.fingerprint
+    assert problem.but(candidates=()).fingerprint != problem.fingerprint
