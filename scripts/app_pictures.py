@@ -16,7 +16,8 @@ from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.browsing import CHROMIUM, FLAGS, PAGES, Visitor, by_command, free_port, running
+from tests.browsing import CHROMIUM, FLAGS, by_command, free_port, running
+from tests.visiting import PAGES, Visitor
 
 COLORS: Final = 128
 HEIGHT: Final = 1000

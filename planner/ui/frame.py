@@ -7,6 +7,7 @@ import streamlit as st
 from planner import __version__
 from planner.ui import session
 from planner.ui.faults import show_fault
+from planner.ui.notices import show_notices
 from planner.ui.opening import show_opening
 from planner.ui.pages import PAGES
 
@@ -37,6 +38,7 @@ def show() -> None:
         _show_open_draft()
         with st.expander("Open or keep", icon=":material/folder:"):
             show_opening()
+    show_notices()
     page.run()
 
 

@@ -41,6 +41,7 @@ def show_opening() -> None:
         "Download draft",
         lambda: dump_scenario(draft.scenario),
         file_name=f"{_file_name(draft.name)}.yaml",
+        on_click="ignore",
         mime="application/yaml",
         icon=":material/download:",
         width="stretch",

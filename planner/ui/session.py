@@ -13,6 +13,7 @@ from planner.errors import ConfigurationError
 from planner.ui.browsers import browser_of, is_of, new_token
 from planner.ui.examples import first_scenario
 from planner.ui.jobs import Job, Task, Workers
+from planner.ui.notices import Notice, give, take_back
 from planner.ui.sharing import opened_link
 from planner.ui.store import Kept, Saved, Store, default_folder
 from planner.ui.tasks.plan import plan_task
@@ -80,11 +81,7 @@ def open_workspace() -> None:
         else:
             _keep_apart()
         if found is not None and not mine:
-            st.toast(
-                "This address was made for another browser: you go on with a copy.",
-                icon=":material/content_copy:",
-                duration="long",
-            )
+            give(Notice.COPIED)
     if LINK in st.query_params:
         del st.query_params[LINK]
     if st.query_params.get(_PLACE) != st.session_state[_PLACE]:
@@ -130,18 +127,13 @@ def keep(new: Workspace) -> None:
     came_of, kept = _store().save(st.session_state[_PLACE], new, over=known)
     if came_of is Saved.OVERTAKEN:
         came_of = _keep_apart()
-        st.toast(
-            "Another tab changed this workspace meanwhile. Both are kept: you go on here in a copy, under an address of "
-            "its own.",
-            icon=":material/content_copy:",
-            duration="infinite",
-        )
+        give(Notice.OVERTAKEN)
     elif kept is not None:
         st.session_state[_KEPT] = kept
     if came_of is Saved.FAILED:
-        st.toast(
-            "This change could not be written to disk; a reload will lose it.", icon=":material/warning:"
-        )
+        give(Notice.NOT_KEPT)
+    else:
+        take_back(Notice.NOT_KEPT)
 
 
 def _keep_apart() -> Saved:
@@ -163,6 +155,9 @@ def ask(question: str, task: Task) -> str:
     """Have a task done for a question of this visitor; the job that it replaces is not waited for any more."""
     remembered = _remembered()
     before = remembered.get(question)
+    job = None if before is None else workers().look(before)
+    if before == task.key and job is not None and not job.over:
+        return before  # asked for once, so that one stop is enough
     if before is not None and before != task.key:
         workers().stop(before)
     remembered[question] = workers().ask(task)

@@ -141,6 +141,7 @@ def _show_files(files: Mapping[str, str], wanted: str) -> None:
         f"Download {_FILES[wanted]}",
         zipped(files) if wanted == "kustomize" else whole,
         file_name=_FILES[wanted],
+        on_click="ignore",
         mime=_MIMES[wanted],
         icon=":material/download:",
         key=f"moves-download-{wanted}",

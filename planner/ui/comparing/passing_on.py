@@ -65,6 +65,7 @@ def _show_file() -> None:
         "Download all drafts",
         lambda: file_of(workspace.drafts, workspace.how),
         file_name="drafts.fleetplan.json",
+        on_click="ignore",
         mime="application/json",
         icon=":material/download:",
         key="download-drafts",

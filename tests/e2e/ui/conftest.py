@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.browsing import CHROMIUM, FLAGS, App, Visitor, by_command, free_port, running
+from tests.browsing import CHROMIUM, FLAGS, App, by_command, free_port, running
+from tests.visiting import Visitor
 
 SHOTS: Final = Path(__file__).parents[3] / ".screenshots"
 
@@ -33,9 +35,22 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+_FAILED: Final = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember whether a test failed, so that what was seen then is kept."""
+    report = yield
+    item.stash[_FAILED] = item.stash.get(_FAILED, False) or report.failed
+    return report
+
+
 @pytest.fixture
-def visitor(chromium: Any, app: App) -> Iterator[Callable[..., Visitor]]:
-    """Makes people, each with a browser profile of their own."""
+def visitor(
+    chromium: Any, app: App, shots: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Visitor]]:
+    """Makes people, each with a browser profile of their own; where a test fails, what they saw is kept."""
     contexts: list[Any] = []
 
     def new(*, at: App = app, width: int = 1400, dark: bool = False) -> Visitor:
@@ -49,7 +64,10 @@ def visitor(chromium: Any, app: App) -> Iterator[Callable[..., Visitor]]:
         return Visitor(context.new_page(), at.url)
 
     yield new
-    for context in contexts:
+    for number, context in enumerate(contexts):
+        if request.node.stash.get(_FAILED, False) and context.pages:
+            name = re.sub(r"\W+", "-", request.node.name)
+            context.pages[-1].screenshot(path=shots / f"failed-{name}-{number}.png")
         context.close()
 
 

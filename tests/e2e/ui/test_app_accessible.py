@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.browsing import PAGES, Visitor
+from tests.visiting import PAGES, Visitor
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
