@@ -127,7 +127,8 @@ class SimulatorTiming(Value):
     """Latency of llm-d-inference-sim (@eec055a): whole requests with a worker each, no steps.
 
     The load factor f(n) = 1 + (F - 1)(n - 1)/(max_num_seqs - 1) multiplies everything but KV transfer. Means and
-    deviations are cut to whole milliseconds, draws are held in [0.3, 1.7]·mean and cut again.
+    deviations are cut to whole milliseconds, draws are held in [0.3, 1.7]·mean and cut again. Only full blocks of prompts
+    are in the KV cache; what does not fit beside those in use fails at once.
     """
 
     kind: Literal["simulator"] = "simulator"
@@ -139,6 +140,10 @@ class SimulatorTiming(Value):
     prefill_sd_ms: Ratio = 0.0
     itl_ms: Ratio = 0.0
     itl_sd_ms: Ratio = 0.0
+    kv_transfer_ms: Ratio = Field(0.0, description="in place of prefill where that was done elsewhere")
+    kv_transfer_sd_ms: Ratio = 0.0
+    kv_transfer_ms_per_token: Ratio = 0.0
+    kv_transfer_tokens_sd_ms: Ratio = 0.0
     time_factor_under_load: Ratio = Field(1.0, ge=1)
     max_waiting: int = Field(
         1000, ge=0, description="a request that finds so many waiting is refused with 429"
@@ -157,9 +162,21 @@ class SimulatorTiming(Value):
             return self.calculator == "constant"
         return self.ttft_ms > 0 or self.ttft_sd_ms > 0
 
+    @property
+    def constant_transfer(self) -> bool:
+        """Whether fetching a KV cache takes a constant time, by the same precedence."""
+        if self.calculator:
+            return self.calculator == "constant"
+        return self.kv_transfer_ms > 0 or self.kv_transfer_sd_ms > 0
+
     @model_validator(mode="after")
     def _deviations(self) -> Self:
-        for name, mean, sd in (("ttft", self.ttft_ms, self.ttft_sd_ms), ("itl", self.itl_ms, self.itl_sd_ms)):
+        pairs = (
+            ("ttft", self.ttft_ms, self.ttft_sd_ms),
+            ("itl", self.itl_ms, self.itl_sd_ms),
+            ("kv_transfer", self.kv_transfer_ms, self.kv_transfer_sd_ms),
+        )
+        for name, mean, sd in pairs:
             if sd > 0.3 * mean:
                 raise ValueError(f"{name}_sd_ms {sd:g} must not exceed 30 % of {name}_ms {mean:g}")
         return self

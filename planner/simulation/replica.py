@@ -108,6 +108,11 @@ class _Packer:
             timing.max_waiting,
             timing.kv_cache,
             timing.whole_ms,
+            timing.constant_transfer,
+            timing.kv_transfer_ms,
+            timing.kv_transfer_sd_ms,
+            timing.kv_transfer_ms_per_token,
+            timing.kv_transfer_tokens_sd_ms,
         )
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "fail",
     "finish",
     "free_blocks",
+    "hand_over",
     "leave",
     "leave_batch",
     "note_first",
@@ -173,6 +174,22 @@ def finish(st: State, s: int, at_s: float) -> None:
     own = leave_batch(st, s)
     st.replicas[r, rep.FREE] += own
     end(st, s, total.DONE, at_s)
+
+
+@compiled
+def hand_over(st: State, s: int, at_s: float) -> None:
+    """Prefill is done and decoding happens elsewhere: the KV cache stays held until it was fetched."""
+    me = st.slots[s]
+    r, decoder = me[slot.REPLICA], me[slot.DECODER] - 1
+    me[slot.COMPUTED], me[slot.CHUNK] = me[slot.COMPUTED] + me[slot.CHUNK], 0
+    me[slot.HELD] = leave_batch(st, s)
+    me[slot.HELD_BY] = r + 1
+    st.replicas[r, rep.HOLDS] += 1
+    st.replicas[decoder, rep.HOLDS] += 1
+    me[slot.PLACE] = slot.TRANSFERRING
+    times = st.replica_times[decoder]
+    wait_s = times[rep.TRANSFER_S] + times[rep.TRANSFER_PER_TOKEN_S] * me[slot.INPUT]
+    push_event(st, at_s + wait_s, total.TRANSFER, s)
 
 
 @compiled

@@ -83,11 +83,12 @@ def reclaim(st: State, r: int) -> None:
 def matched(st: State, r: int, s: int) -> tuple[int, int]:
     """Leading prefix blocks of a request that are there, and how many of them nobody holds.
 
-    At least one token stays to be computed.
+    At least one token stays to be computed; llm-d-inference-sim counts all of a prompt.
     """
     if not st.replicas[r, rep.PREFIX] or not st.slots[s, slot.HASHES]:
         return 0, 0
-    usable = (st.slots[s, slot.TARGET] - 1) // st.totals[total.HASH_BLOCK]
+    kept = 0 if st.replicas[r, rep.KIND] == rep.WORKERS else 1
+    usable = (st.slots[s, slot.TARGET] - kept) // st.totals[total.HASH_BLOCK]
     found, unheld = 0, 0
     for i in range(min(usable, st.slots[s, slot.HASHES])):
         e = st.table[r, _find(st, r, st.hashes[st.slots[s, slot.HASH_AT] + i])] - 1

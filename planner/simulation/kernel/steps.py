@@ -11,8 +11,8 @@ from __future__ import annotations
 from planner.simulation.kernel import rep, slot, total
 from planner.simulation.kernel.compiling import compiled
 from planner.simulation.kernel.duration import step_s
-from planner.simulation.kernel.ends import finish, leave_batch, note_first, retire_if_empty
-from planner.simulation.kernel.heaps import drop, next_key, push, push_event
+from planner.simulation.kernel.ends import finish, hand_over, leave_batch, note_first, retire_if_empty
+from planner.simulation.kernel.heaps import drop, next_key, push
 from planner.simulation.kernel.lists import push_back, push_front, unlink
 from planner.simulation.kernel.prefixes import matched, publish, reclaim, take, width
 from planner.simulation.kernel.state import Floats, Ints, State
@@ -192,29 +192,13 @@ def _time_step(st: State, r: int, at_s: float) -> None:
 
 
 @compiled
-def _hand_over(st: State, s: int, at_s: float) -> None:
-    """Prefill is done and decoding happens elsewhere: the KV cache stays held until it was fetched."""
-    me = st.slots[s]
-    r, decoder = me[slot.REPLICA], me[slot.DECODER] - 1
-    me[slot.COMPUTED], me[slot.CHUNK] = me[slot.COMPUTED] + me[slot.CHUNK], 0
-    me[slot.HELD] = leave_batch(st, s)
-    me[slot.HELD_BY] = r + 1
-    st.replicas[r, rep.HOLDS] += 1
-    st.replicas[decoder, rep.HOLDS] += 1
-    me[slot.PLACE] = slot.TRANSFERRING
-    times = st.replica_times[decoder]
-    wait_s = times[rep.TRANSFER_S] + times[rep.TRANSFER_PER_TOKEN_S] * me[slot.INPUT]
-    push_event(st, at_s + wait_s, total.TRANSFER, s)
-
-
-@compiled
 def _yield_first(st: State, s: int, at_s: float) -> None:
     """A prefill is complete: its step makes a token, and decoding begins."""
     me = st.slots[s]
     r = me[slot.REPLICA]
     row = st.replicas[r]
     if me[slot.DECODER] and me[slot.DECODER] != r + 1:
-        _hand_over(st, s, at_s)
+        hand_over(st, s, at_s)
         return
     me[slot.COMPUTED], me[slot.CHUNK] = me[slot.COMPUTED] + me[slot.CHUNK], 0
     me[slot.GENERATED] += 1

@@ -1,7 +1,8 @@
 """Replicas of llm-d-inference-sim (@eec055a): a worker per request, no steps, the KV cache of full prompt blocks only.
 
 Packed parameters: constant prefill (1 or 0), TTFT, its deviation, prefill overhead, per token, deviation, ITL, its
-deviation, time factor under load, limit of waiting requests, KV cache (1 or 0), whole milliseconds (1 or 0); all ms.
+deviation, time factor under load, limit of waiting requests, KV cache (1 or 0), whole milliseconds (1 or 0), KV transfer:
+constant (1 or 0), time, deviation, time per token, deviation; all ms.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 
 from planner.simulation.kernel import rep, slot, total
 from planner.simulation.kernel.compiling import compiled
-from planner.simulation.kernel.ends import end, finish, note_first, retire_if_empty
+from planner.simulation.kernel.ends import end, finish, hand_over, note_first, retire_if_empty
 from planner.simulation.kernel.heaps import drop, next_key, push
 from planner.simulation.kernel.lists import push_back, unlink
 from planner.simulation.kernel.prefixes import matched, publish, reclaim, take, width
@@ -21,6 +22,7 @@ __all__ = ["account", "max_waiting", "run_workers", "start_workers"]
 
 _CONSTANT, _TTFT, _TTFT_SD, _OVERHEAD, _PER_TOKEN, _PREFILL_SD, _ITL, _ITL_SD, _FACTOR = range(9)
 _MAX_WAITING, _KV, _WHOLE = range(9, 12)
+_FETCH_CONSTANT, _FETCH, _FETCH_SD, _FETCH_PER_TOKEN, _FETCH_TOKENS_SD = range(12, 17)
 
 
 @compiled
@@ -53,9 +55,12 @@ def _load_factor(st: State, r: int) -> float:
 
 @compiled
 def _prefill_s(st: State, r: int, s: int) -> float:
-    if st.slots[s, slot.REMOTE]:
-        return 0.0
     at, load = st.replicas[r, rep.TIMING], _load_factor(st, r)
+    if st.slots[s, slot.REMOTE]:
+        if st.timings[at + _FETCH_CONSTANT] != 0.0:
+            return _drawn_s(st, r, st.timings[at + _FETCH], st.timings[at + _FETCH_SD])
+        fetched = st.slots[s, slot.INPUT] * st.timings[at + _FETCH_PER_TOKEN]
+        return _drawn_s(st, r, fetched, st.timings[at + _FETCH_TOKENS_SD])
     if st.timings[at + _CONSTANT] != 0.0:
         return _drawn_s(st, r, load * st.timings[at + _TTFT], st.timings[at + _TTFT_SD])
     tokens = st.slots[s, slot.INPUT] - st.slots[s, slot.HIT]
@@ -124,6 +129,12 @@ def account(st: State, r: int, at_s: float) -> None:
 def _token(st: State, r: int, s: int, at_s: float) -> None:
     """A request makes a token; the next one follows, or it is done and its worker pulls another."""
     row, me = st.replicas[r], st.slots[s]
+    if me[slot.DECODER] and me[slot.DECODER] != r + 1:
+        account(st, r, at_s)
+        row[rep.PROMPT_TOKENS] += me[slot.INPUT]
+        hand_over(st, s, at_s)
+        start_workers(st, r, at_s)
+        return
     me[slot.GENERATED] += 1
     if me[slot.GENERATED] == 1:
         note_first(st, s, at_s)
