@@ -33,6 +33,7 @@ class Served:
         self.answer: Callable[[str, dict[str, str], bytes], Answer | None] | None = None
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
         self.port = 0
+        self.drip_s: float | None = None
         self.scheme = "http"
 
     @property
@@ -53,7 +54,11 @@ class Served:
             for name, value in ({"Content-Length": str(len(content))} | more).items():
                 handler.send_header(name, value)
             handler.end_headers()
-            handler.wfile.write(content)
+            for piece in (
+                [content] if self.drip_s is None else [content[at : at + 1] for at in range(len(content))]
+            ):
+                handler.wfile.write(piece)
+                SystemClock().sleep(self.drip_s or 0.0)
         except OSError:
             handler.close_connection = True
 

@@ -116,20 +116,22 @@ class EndpointSource:
         """See :class:`planner.control.protocols.MetricsSource`. Rates need two readings."""
         endpoints = self._fixed if self._finder is None else tuple(self._finder(variants))
         self._forget_all_but(endpoints)
-        end_s = self._clock.monotonic_s() + self.options.within_s
-        pace = _Pace(self._clock, 1.0 / self.options.per_second, Lock(), self._clock.monotonic_s())
+        begun_s = self._clock.monotonic_s()
+        end_s = begun_s + self.options.within_s
+        pace = _Pace(self._clock, 1.0 / self.options.per_second, Lock(), begun_s)
 
-        def one(endpoint: Endpoint) -> str | Fault:
+        def one(endpoint: Endpoint) -> tuple[str, float] | Fault:
             if not pace.wait(end_s):
                 return Fault(Trouble.TIMEOUT, f"not reached within {self.options.within_s:g} s")
             try:
-                return self._web(endpoint).get("").decode("utf-8", "replace")
+                text = self._web(endpoint).get("", end_s=end_s).decode("utf-8", "replace")
             except Fault as fault:
                 return fault
             except ValueError:
                 return Fault(
                     Trouble.REFUSED, f"{shown_url(endpoint.url)[:200]} is no address that we may read"
                 )
+            return text, now_s + self._clock.monotonic_s() - begun_s
 
         findings: list[Finding] = []
         with ThreadPoolExecutor(min(self.options.parallel, max(1, len(endpoints)))) as pool:
@@ -137,8 +139,10 @@ class EndpointSource:
                 if isinstance(answer, Fault):
                     findings.append(_unread(endpoint, answer))
                 else:
-                    self._book.take(endpoint.origin, answer, now_s)
-        return self._book.reading(variants, now_s, findings=findings, complete=not findings)
+                    self._book.take(endpoint.origin, *answer)
+        # Pages are as old as they are when the last one has come.
+        ended_s = now_s + self._clock.monotonic_s() - begun_s
+        return self._book.reading(variants, ended_s, findings=findings, complete=not findings)
 
     def close(self) -> None:
         """Let go of the connections."""

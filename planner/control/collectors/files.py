@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,10 @@ __all__ = ["FileOptions", "FileSource", "read_observations", "source"]
 _MOST_BYTES: Final = 512 * 2**20
 _MOST_FILES: Final = 100_000
 _FIRST_BYTES: Final = 4096
-_TIME_MARKS: Final = " .-_@T:Z0123456789"
+_TIME: Final = re.compile(
+    r"[._@-]?(?:\d{4}-\d\d-\d\d[T_ ]\d\d[-:]?\d\d[-:]?\d\dZ?|(?<!\d)(?:\d{13}|\d{10}(?:\.\d+)?)(?!\d))[._@-]?"
+)
+"""A time in the name of a file, which is no part of the name of the engine."""
 
 
 class FileOptions(Value):
@@ -208,7 +212,7 @@ def _is_record(path: Path) -> bool:
 def _origin(path: Path, folder: Path | None) -> Origin:
     """Whose page a file is: its name without time and ending, or the folder that is named after the engine."""
     stem = path.stem if path.suffix in {".prom", ".txt", ".metrics"} else path.name
-    name = stem if time_in_name(path.name) is None else stem.strip(_TIME_MARKS)
+    name = stem if time_in_name(path.name) is None else _TIME.sub("", stem, count=1)
     inside = path.parent if folder is None else path.parent.relative_to(folder)
     return Origin(name or (inside.name if folder is None or inside.parts else "") or "engine")
 

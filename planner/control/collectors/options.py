@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -11,10 +12,16 @@ from models.ids import Name
 from models.value import Value
 from planner.errors import ConfigurationError, Finding, allowed_by, nearest
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 __all__ = ["LABEL_PATTERN", "LabelName", "LabelNames", "options_of"]
 
 LABEL_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 LabelName = Annotated[str, StringConstraints(pattern=LABEL_PATTERN)]
+_SECRETS: Final = ("token", "password", "secret", "key")
+_USER: Final = re.compile(r"//[^/]*@")
+"""Who an address is read as, with a password."""
 _Options = TypeVar("_Options", bound=Value)
 
 
@@ -50,9 +57,7 @@ def options_of(kind: type[_Options], source: str, raw: Mapping[str, object]) -> 
                 file="",
                 line=None,
                 path=".".join((source, *(str(part) for part in fault["loc"]))),
-                found=_found(
-                    fault["type"], str(fault["loc"][-1]) if fault["loc"] else "", fault.get("input")
-                ),
+                found=_USER.sub("//…@", _found(fault, str(fault["loc"][-1]) if fault["loc"] else "")),
                 allowed=allowed_by(fault),
                 suggestion=nearest(str(fault["loc"][-1]), kind.model_fields)
                 if fault["type"] == "extra_forbidden"
@@ -63,10 +68,15 @@ def options_of(kind: type[_Options], source: str, raw: Mapping[str, object]) -> 
     raise ConfigurationError.from_findings(findings)
 
 
-def _found(kind: str, name: str, value: object) -> str:
+def _found(fault: ErrorDetails, name: str) -> str:
+    """What was found, without what secrets hold."""
+    kind, value = fault["type"], fault["input"]
     if kind == "missing":
         return "nothing"
     if kind == "extra_forbidden":
         return f"unknown key {name!r}"
-    hidden = any(word in name for word in ("token", "password", "secret", "key"))
-    return "a value that is not shown" if hidden or isinstance(value, Mapping) else repr(value)[:200]
+    if kind == "value_error":
+        return fault["msg"].removeprefix("Value error, ").partition("; allowed: ")[0]
+    if any(word in name for word in _SECRETS) or isinstance(value, Mapping):
+        return "a value that is not shown"
+    return repr(value)[:200]

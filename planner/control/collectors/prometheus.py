@@ -31,7 +31,7 @@ __all__ = ["PrometheusOptions", "PrometheusSource", "source"]
 _UNUSABLE: Final = frozenset(
     {Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.TLS, Trouble.DENIED, Trouble.GARBLED}
 )
-"""Troubles of the first question that every other one would have too."""
+"""Troubles of one question that every other one would have too."""
 
 
 class PrometheusOptions(Access):
@@ -48,25 +48,29 @@ class PrometheusOptions(Access):
     pools: Mapping[str, Name] = Field(
         {}, description="namespace by InferencePool, for routers whose series have no namespace"
     )
+    within_s: PositiveSeconds = Field(30.0, le=3600, description="time for one reading with all tries, s")
     parallel: PositiveCount = Field(4, le=16, description="questions asked at once")
     power: bool = Field(True, description="whether to ask for the power of accelerators (dcgm-exporter)")
 
 
 @dataclass(slots=True)
 class _Asked:
-    """What became of the questions of one reading."""
+    """What became of the questions of one reading, which must be answered by ``end_s`` (monotonic, s)."""
 
+    end_s: float
     answers: dict[str, Answer[Sample]] = field(default_factory=dict)
     known: dict[bytes, Labels] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     complete: bool = True
+    hopeless: Fault | None = None
 
     def failed(self, name: str, fault: Fault) -> None:
-        """Note a question that has no answer."""
+        """Note a question that has no answer; many that fail alike are one finding."""
         self.complete = False
-        finding = Finding(subject=f"Prometheus: {name}", problem=str(fault), remedy=_REMEDIES[fault.trouble])
-        if len({each.problem for each in self.findings} | {finding.problem}) > len({each.problem for each in self.findings}):  # fmt: skip
-            self.findings.append(finding)
+        if str(fault) not in {each.problem for each in self.findings}:
+            self.findings.append(
+                Finding(subject=f"Prometheus: {name}", problem=str(fault), remedy=_REMEDIES[fault.trouble])
+            )
 
 
 _REMEDIES: Final = {
@@ -92,7 +96,7 @@ class PrometheusSource:
 
     def __init__(self, options: PrometheusOptions, clock: Clock, *, api: PrometheusApi | None = None) -> None:
         self.options = options
-        self.api = api if api is not None else PrometheusApi(options, clock)
+        self.api = api if api is not None else PrometheusApi(options, clock, within_s=options.within_s)
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -110,7 +114,7 @@ class PrometheusSource:
             return self._read(variants, now_s)
 
     def _read(self, variants: Sequence[VariantObservation], now_s: float) -> MetricsReading:
-        asked = _Asked()
+        asked = _Asked(self.api.limit())
         questions = self.questions(variants)
         self._ask(asked, {queries.PRESENT: questions.present()})
         if queries.PRESENT in asked.answers:
@@ -143,9 +147,13 @@ class PrometheusSource:
 
     def _ask(self, asked: _Asked, named: Mapping[str, str]) -> None:
         def one(name: str) -> tuple[str, Answer[Sample] | Fault]:
+            if asked.hopeless is not None:
+                return name, asked.hopeless
             try:
-                return name, self.api.query(named[name], asked.known)
+                return name, self.api.query(named[name], asked.known, end_s=asked.end_s)
             except Fault as fault:
+                if fault.trouble in _UNUSABLE:
+                    asked.hopeless = fault
                 return name, fault
 
         for name, answer in self._each(one, named):

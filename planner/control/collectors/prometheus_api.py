@@ -103,23 +103,41 @@ class PrometheusApi:
     Args:
         access: where.
         clock: for waits.
+        within_s: time for all tries of a question that has no other limit, s.
         transport: in place of the network, for tests.
     """
 
-    def __init__(self, access: Access, clock: Clock, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        clock: Clock,
+        *,
+        within_s: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
         self._web = Web(access, clock, transport)
+        self._clock = clock
+        self._within_s = within_s
 
-    def query(self, question: str, known: dict[bytes, Labels] | None = None) -> Answer[Sample]:
+    def limit(self) -> float:
+        """When questions that begin now must be answered, by the clock's monotonic seconds."""
+        return self._clock.monotonic_s() + self._within_s
+
+    def query(
+        self, question: str, known: dict[bytes, Labels] | None = None, *, end_s: float | None = None
+    ) -> Answer[Sample]:
         """The answer as of now, by the clock of the server: ours need not agree with it.
 
         Args:
             question: in PromQL.
             known: labels read before, by their text; added to.
+            end_s: when it must be answered; None: as :meth:`limit` says.
 
         Raises:
             Fault: there is none.
         """
-        body = self._web.post("/api/v1/query", {"query": question})
+        limit_s = self.limit() if end_s is None else end_s
+        body = self._web.post("/api/v1/query", {"query": question}, end_s=limit_s)
         quick = _quick_vector(body, {} if known is None else known)
         if quick is not None:
             return Answer(quick)
@@ -133,7 +151,7 @@ class PrometheusApi:
             Fault: there are none.
         """
         form = {"query": question, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:.3f}"}
-        data, warnings = _checked(self._web.post("/api/v1/query_range", form), "matrix")
+        data, warnings = _checked(self._web.post("/api/v1/query_range", form, end_s=self.limit()), "matrix")
         return Answer(
             [
                 Series(Labels(each.metric), [point for point in each.values if math.isfinite(point[0])])
@@ -149,7 +167,7 @@ class PrometheusApi:
         Raises:
             Fault: it does not say.
         """
-        body = self._web.get("/api/v1/label/__name__/values", {"match[]": selector})
+        body = self._web.get("/api/v1/label/__name__/values", {"match[]": selector}, end_s=self.limit())
         return tuple(_parsed(_NAMES, body).data)
 
     def targets(self) -> tuple[Mapping[str, Any], ...]:
@@ -158,7 +176,7 @@ class PrometheusApi:
         Raises:
             Fault: it does not say; not every server does.
         """
-        body = self._web.get("/api/v1/targets", {"state": "active"})
+        body = self._web.get("/api/v1/targets", {"state": "active"}, end_s=self.limit())
         return tuple(_parsed(_TARGETS, body).data.activeTargets)
 
     def close(self) -> None:

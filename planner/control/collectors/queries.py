@@ -78,7 +78,7 @@ class Questions:
 
     labels: LabelNames
     namespaces: Sequence[str] = ()
-    lookback_s: int = 600
+    lookback_s: int = 300
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class Questions:
 
     def last_seen(self) -> str:
         """As :meth:`present`, of engines that cannot be scraped now but could a while ago."""
-        return self._times(f"max_over_time(timestamp({{}})[{self.lookback_s}s:15s])")
+        return self._times(f"max_over_time(timestamp({{}})[{self.lookback_s}s:5s])")
 
     def _times(self, form: str) -> str:
         by = ", ".join((*self.place, "model_name", self.labels.variant, *WORKER_LABELS))

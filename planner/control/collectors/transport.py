@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -73,7 +74,6 @@ class Retries(Value):
     )
     tries: PositiveCount = Field(5, le=20, description="tries in all")
     jitter: float = Field(0.1, ge=0, le=1, description="share by which a wait is longer at random")
-    within_s: PositiveSeconds = Field(30.0, description="no further try after this, s")
 
 
 class Credentials(Value):
@@ -164,21 +164,22 @@ class Web:
     _client: httpx.Client | None = None
     _by_get: bool = False
 
-    def post(self, path: str, form: Mapping[str, str]) -> bytes:
+    def post(self, path: str, form: Mapping[str, str], *, end_s: float) -> bytes:
         """The answer to a form; asked with GET where the server takes no POST.
 
-        Raises:
-            Fault: there was no answer that can be used, after all tries.
-        """
-        return self._tried("GET" if self._by_get else "POST", path, form)
-
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """The answer to a question.
+        Args:
+            path: below the address of the server.
+            form: its fields.
+            end_s: when there must be an answer, by the clock's monotonic seconds.
 
         Raises:
             Fault: there was no answer that can be used, after all tries.
         """
-        return self._tried("GET", path, query or {})
+        return self._tried("GET" if self._by_get else "POST", path, form, end_s)
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, end_s: float) -> bytes:
+        """The answer to a question; arguments and errors as of :meth:`post`."""
+        return self._tried("GET", path, query or {}, end_s)
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -186,9 +187,8 @@ class Web:
             self._client.close()
             self._client = None
 
-    def _tried(self, method: str, path: str, fields: Mapping[str, str]) -> bytes:
+    def _tried(self, method: str, path: str, fields: Mapping[str, str], end_s: float) -> bytes:
         rules = self.access.retries
-        end_s = self.clock.monotonic_s() + rules.within_s
 
         def is_over(state: RetryCallState) -> bool:
             wait_s = state.upcoming_sleep
@@ -202,27 +202,36 @@ class Web:
             reraise=True,
         )
         try:
-            return retrying(self._once, method, path, fields)
+            return retrying(self._once, method, path, fields, end_s)
         except Fault as fault:
             # Read-only proxies know no POST: those that allow to read may still answer a GET.
             if method == "POST" and fault.status in _POST_REFUSED:
                 self._by_get = True
-                return self._tried("GET", path, fields)
+                return self._tried("GET", path, fields, end_s)
             raise
 
-    def _once(self, method: str, path: str, fields: Mapping[str, str]) -> bytes:
+    def _once(self, method: str, path: str, fields: Mapping[str, str], end_s: float) -> bytes:
         where = shown_url(self.access.url)
+        limit_s = min(self.access.timeout_s, end_s - self.clock.monotonic_s())
+        if limit_s <= 0:
+            raise Fault(Trouble.TIMEOUT, f"no time was left to ask {where}")
         try:
             client = self._opened()
-            form = {"data": dict(fields)} if method == "POST" else {"params": dict(fields)}
-            url = f"{self.access.url}{path}" if path else self.access.url
-            extensions = {"sni_hostname": self.access.server_name} if self.access.server_name else {}
-            with client.stream(method, url, headers=self._headers(), extensions=extensions, **form) as answer:  # type: ignore[arg-type]  # one of two keywords
-                body = self._read(answer, where)
+            request = client.build_request(
+                method,
+                f"{self.access.url}{path}",
+                data=dict(fields) if method == "POST" else None,
+                params=dict(fields) if method == "GET" else None,
+                headers=self._headers(),
+                timeout=limit_s,
+                extensions={"sni_hostname": self.access.server_name} if self.access.server_name else None,
+            )
+            with closing(client.send(request, stream=True)) as answer:
+                body = self._read(answer, where, limit_s)
                 _judge(answer, self._without_secrets(body), where)
                 return body
         except httpx.TimeoutException:
-            fault = Fault(Trouble.TIMEOUT, f"{where} did not answer within {self.access.timeout_s:g} s")
+            fault = Fault(Trouble.TIMEOUT, f"{where} did not answer within {limit_s:.3g} s")
         except httpx.ConnectError as cause:
             fault = _connect_fault(where, cause)
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
@@ -234,18 +243,16 @@ class Web:
         # Outside the handlers, so that no exception of httpx, which holds the request and its headers, goes along.
         raise fault
 
-    def _read(self, answer: httpx.Response, where: str) -> bytes:
-        end_s = self.clock.monotonic_s() + self.access.timeout_s
+    def _read(self, answer: httpx.Response, where: str, limit_s: float) -> bytes:
+        end_s = self.clock.monotonic_s() + limit_s
         pieces: list[bytes] = []
         size = 0
-        for piece in answer.iter_bytes(65_536):
+        for piece in answer.iter_bytes():
             size += len(piece)
             if size > self.access.most_bytes:
                 raise Fault(Trouble.TOO_LARGE, f"{where} sent more than {self.access.most_bytes:,} bytes")
             if self.clock.monotonic_s() > end_s:
-                raise Fault(
-                    Trouble.TIMEOUT, f"{where} did not end its answer within {self.access.timeout_s:g} s"
-                )
+                raise Fault(Trouble.TIMEOUT, f"{where} did not end its answer within {limit_s:.3g} s")
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -281,7 +288,8 @@ class Web:
     def _opened(self) -> httpx.Client:
         if self._client is None:
             self._client = httpx.Client(
-                verify=_trust(self.access),
+                # Reading the certificates of the system takes longer than a call.
+                verify=_trust(self.access) if self.access.url.startswith("https") else False,
                 timeout=self.access.timeout_s,
                 transport=self.transport,
                 follow_redirects=False,
