@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
+from operator import mul
 from typing import Final
 
 __all__ = ["Column", "Goal", "IntegerProgram", "Key", "Row", "assemble", "fold"]
@@ -68,7 +69,7 @@ class Goal:
 
     def activity(self, values: Mapping[Key, int]) -> int:
         """The integer value of the goal."""
-        return self.constant + sum(coefficient * values[key] for key, coefficient in self.terms.items())
+        return self.constant + sum(map(mul, self.terms.values(), map(values.__getitem__, self.terms)))
 
     def in_units(self, activity: float) -> float:
         """An integer value, or a bound on it, as people read it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf
 from threading import Event, Lock
 from typing import Final
@@ -21,6 +22,7 @@ from planner.optimization.backends.engine import (
     proves,
 )
 from planner.optimization.backends.presolve import reduced
+from planner.optimization.program import Column
 
 __all__ = ["BySize", "Race", "Relay", "Spell", "Turn", "works"]
 
@@ -257,8 +259,13 @@ class BySize:
 
 def _kind(ask: Ask) -> str:
     columns = ask.program.columns
-    shares = sum(column.key[0] == _SHARE for column in columns)
     if len(columns) >= _LARGE:
-        counts = sum(column.key[0] == _COUNT for column in columns)
-        return "lengths" if shares and counts <= _FEW else "large"
-    return "lengths" if shares else "small"
+        counts = (column for column in columns if column.key[0] == _COUNT)
+        if next(islice(counts, _FEW, None), None) is not None:
+            return "large"
+        return "lengths" if _has_shares(columns) else "large"
+    return "lengths" if _has_shares(columns) else "small"
+
+
+def _has_shares(columns: Sequence[Column]) -> bool:
+    return any(column.key[0] == _SHARE for column in columns)

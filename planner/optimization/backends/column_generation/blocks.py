@@ -42,10 +42,14 @@ _ALONE: Final = frozenset({"n", "z", "y"})
 
 @dataclass
 class Block:
-    """Columns and rows of one service (or of a host with its guests)."""
+    """Columns and rows of one service (or of a host with its guests).
+
+    ``fits`` is whether it fits the kernel of branch and cut, once somebody has asked.
+    """
 
     columns: list[Column] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
+    fits: bool | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,13 @@ class Recalled(NamedTuple):
 
 def fits(block: Block) -> bool:
     """Whether a block is small enough for a dense dictionary, and its sums for 64 bits."""
+    known = block.fits
+    if known is None:
+        known = block.fits = _fits(block)
+    return known
+
+
+def _fits(block: Block) -> bool:
     if len(block.columns) * (len(block.rows) + CUTS) > _MOST_CELLS:
         return False
     widest = max((max(abs(column.lower), abs(column.upper)) for column in block.columns), default=0)

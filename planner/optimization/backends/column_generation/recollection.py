@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.column_generation.blocks import Block
+from planner.optimization.backends.column_generation.blocks import Block, Shape
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared
@@ -94,7 +94,7 @@ def remember(
         if weight > _SUPPORT
     ]
     if values is not None:
-        patterns += [(block, _of_block(block, values)) for block in blocks]
+        patterns += zip(blocks, _by_block(prepared.shape, values), strict=True)
     per_unit = (prices / prepared.ties.scales).tolist()
     by_row = {row.key: price for row, price in zip(prepared.shape.tying, per_unit, strict=True)}
     return Level(tuple(patterns), by_row, values)
@@ -138,6 +138,7 @@ def _right(
     prepared: Prepared, usage: Usage, levels: Iterable[Level], plan: Mapping[Key, int] | None
 ) -> Iterator[tuple[int, Mapping[Key, int]]]:
     blocks, owner = prepared.shape.blocks, prepared.shape.owner
+    fitting = _Fitting(blocks, usage)
     for level in levels:
         for block, values in level.patterns:
             number = owner.get(block.columns[0].key)
@@ -146,27 +147,56 @@ def _right(
             if blocks[number] is block:
                 yield number, values
             else:
-                yield from ((number, near) for near in _near(blocks[number], values, usage))
-    for number, block in enumerate(blocks if plan is not None else ()):
-        if plan is not None and all(column.key in plan for column in block.columns):
-            yield from ((number, near) for near in _near(block, _of_block(block, plan), usage))
+                yield from ((number, near) for near in fitting.near(number, values))
+    if plan is not None:
+        for number, values in enumerate(_by_block(prepared.shape, plan)):
+            if all(column.key in plan for column in blocks[number].columns):
+                yield from ((number, near) for near in fitting.near(number, values))
 
 
-def _near(block: Block, values: Mapping[Key, int], usage: Usage) -> Iterator[Mapping[Key, int]]:
-    """Values that keep the bounds and rows of a block: the given ones if they do, else topped up; then the same with less."""
-    ends = {column.key: (column.lower, column.upper) for column in block.columns}
-    if not values.keys() <= ends.keys():
-        return
-    found = _some({key: min(max(values.get(key, 0), low), high) for key, (low, high) in ends.items()})
-    for row in block.rows:
-        _top_up(row, found, ends, usage)
-    if not all(_holds(row, found) for row in block.rows):
-        return
-    yield found
-    less = dict(found)
-    _thin_out(block, less, ends)
-    if less != found:
-        yield less
+class _Fitting:
+    """Makes values of columns fit the blocks of today, each once."""
+
+    def __init__(self, blocks: Sequence[Block], usage: Usage) -> None:
+        self._blocks = blocks
+        self._usage = usage
+        self._ends: dict[int, dict[Key, tuple[int, int]]] = {}
+        self._seen: set[tuple[int, frozenset[tuple[Key, int]]]] = set()
+
+    def near(self, number: int, values: Mapping[Key, int]) -> Iterator[Mapping[Key, int]]:
+        """Values that keep bounds and rows of a block: the given ones if they do, else topped up; then the same with less.
+
+        Nothing where there are none, or the same values were asked about before.
+        """
+        asked = (number, frozenset(values.items()))
+        if asked in self._seen:
+            return
+        self._seen.add(asked)
+        block, ends = self._blocks[number], self._ends_of(number)
+        if not values.keys() <= ends.keys():
+            return
+        found = _inside(values, ends)
+        for row in block.rows:
+            _top_up(row, found, ends, self._usage)
+        if not all(_holds(row, found) for row in block.rows):
+            return
+        yield found
+        less = dict(found)
+        _thin_out(block, less, ends)
+        if less != found:
+            yield less
+
+    def _ends_of(self, number: int) -> dict[Key, tuple[int, int]]:
+        if number not in self._ends:
+            columns = self._blocks[number].columns
+            self._ends[number] = {column.key: (column.lower, column.upper) for column in columns}
+        return self._ends[number]
+
+
+def _inside(values: Mapping[Key, int], ends: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
+    """Values moved between the ends of their columns; those at 0 are left out."""
+    asked = {key: 0 for key, (low, high) in ends.items() if low > 0 or high < 0} | dict(values)
+    return _some({key: min(max(value, ends[key][0]), ends[key][1]) for key, value in asked.items()})
 
 
 def _top_up(row: Row, values: dict[Key, int], ends: Mapping[Key, tuple[int, int]], usage: Usage) -> None:
@@ -209,9 +239,13 @@ def _some(values: Mapping[Key, int]) -> dict[Key, int]:
     return {key: value for key, value in values.items() if value}
 
 
-def _of_block(block: Block, values: Mapping[Key, int]) -> dict[Key, int]:
-    """Values of a block's columns that are not 0."""
-    return {column.key: value for column in block.columns if (value := values[column.key])}
+def _by_block(shape: Shape, values: Mapping[Key, int]) -> list[dict[Key, int]]:
+    """Values that are not 0 by the block of their columns."""
+    found: list[dict[Key, int]] = [{} for _ in shape.blocks]
+    for key, value in values.items():
+        if value and (number := shape.owner.get(key)) is not None:
+            found[number][key] = value
+    return found
 
 
 def _whole(block: Block, values: Mapping[Key, int]) -> Mapping[Key, int]:

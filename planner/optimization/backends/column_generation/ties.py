@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from math import inf
 from typing import Final
 
@@ -140,9 +141,7 @@ class Usage:
     def by_column(self) -> Floats:
         """Cost by position of the column."""
         position = self.ties.position
-        numbers = np.fromiter(
-            (position.get(key, -1) for key in self.cost), dtype=np.int64, count=len(self.cost)
-        )
+        numbers = np.fromiter(map(position.get, self.cost, repeat(-1)), dtype=np.int64, count=len(self.cost))
         costs = np.fromiter(self.cost.values(), dtype=np.float64, count=len(self.cost))
         found = np.zeros(len(position))
         found[numbers[numbers >= 0]] = costs[numbers >= 0]
