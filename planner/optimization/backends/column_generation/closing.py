@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.optimization.backends.column_generation.finish import choose
+from planner.optimization.backends.column_generation.finish import Whole, choose
 from planner.optimization.backends.column_generation.listing import Lister, Listing, form_of
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.preparation import Prepared
@@ -131,8 +131,7 @@ class Closing:
             listing.patterns,
             seconds=max(seconds, 0.01),
             gap=gap / 4,
-            whole=whole,
-            usage=self._usage,
+            whole=Whole(whole, self._usage),
         )
         if not choice.found:
             return _Found(None, inf, choice.bound)

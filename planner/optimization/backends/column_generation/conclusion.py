@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, repeat
 from math import inf
@@ -11,20 +11,27 @@ from typing import Final
 from planner.clock import Clock
 from planner.optimization.backends.column_generation.blocks import Shape
 from planner.optimization.backends.column_generation.closing import Closed, Closing
+from planner.optimization.backends.column_generation.finish import Choice
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
 from planner.optimization.backends.column_generation.sifting import sifted
+from planner.optimization.backends.column_generation.surroundings import (
+    Nearby,
+    Surroundings,
+    surroundings,
+)
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination, proves
+from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Key
 
 __all__ = ["Run", "conclude"]
 
 _CHOICE_SHARE: Final = 0.05
-_CHOICE_OF_MANY: Final = 0.3
+_CHOICE_OF_MANY: Final = 0.7
 _MANY: Final = 200
 """Share of the time for a first choice among the patterns at hand. Of many blocks it nearly always is good enough."""
 
@@ -161,17 +168,12 @@ def _first_state(
 ) -> State:
     """The best choice among all patterns, or the plan at hand; without both, the heaviest pattern of each block."""
     master, ask = run.master, run.ask
-    choice = sifted(
-        master,
-        answer,
-        gap=ask.gap / 2,
-        seconds_left=seconds_left,
-        enough=lambda value: run.proves(value + ask.goal.constant, relaxed.bound),
-    )
+    choice = _first_choice(run, relaxed, answer, seconds_left)
     if run.at_hand is not None and ask.hint is not None and run.at_hand < choice.value + ask.goal.constant:
         return _state_of(run, ask.hint)
     if choice.found:
         blocks: dict[int, Mapping[Key, int]] = {p.block: p.decode() for p in choice.patterns}
+        blocks |= _whole_blocks(run, choice)
         columns = choice.columns
     else:
         blocks = _heaviest(master, answer)
@@ -180,6 +182,43 @@ def _first_state(
         [blocks[number] for number in range(len(run.shape.blocks))],
         {column.key: value for column, value in zip(run.shape.master, columns, strict=True)},
     )
+
+
+def _whole_blocks(run: Run, choice: Choice) -> dict[int, Mapping[Key, int]]:
+    """Values of the blocks that stood whole in a choice."""
+    numbers = {run.shape.owner[key] for key in choice.whole}
+    return {
+        number: {column.key: choice.whole[column.key] for column in run.shape.blocks[number].columns}
+        for number in numbers
+    }
+
+
+def _first_choice(
+    run: Run, relaxed: Relaxed, answer: MasterAnswer, seconds_left: Callable[[], float]
+) -> Choice:
+    """A choice among patterns at hand; of many blocks, among those near the relaxation too."""
+    ask = run.ask
+    return sifted(
+        run.master,
+        answer,
+        gap=ask.gap / 2,
+        seconds_left=seconds_left,
+        enough=lambda value: run.proves(value + ask.goal.constant, relaxed.bound),
+        others=_nearby(run, relaxed, seconds_left),
+    )
+
+
+def _nearby(run: Run, relaxed: Relaxed, seconds_left: Callable[[], float]) -> Iterator[Choice]:
+    ask = run.ask
+    if len(run.shape.blocks) <= _MANY or not ask.goal.terms:
+        return
+    memory = ask.memory or Memory()
+    around = surroundings(run.ready, memory.recall(Surroundings))
+    memory.keep(around)
+    near = Nearby(around, run.ready, run.usage, run.master, relaxed, gap=ask.gap)
+    constant = abs(ask.goal.constant)
+    within = ask.gap * max(0.0, 1.0 - constant / max(abs(relaxed.bound), 1.0))
+    yield from near.choices(gap=within, seconds_left=seconds_left)
 
 
 def _heaviest(master: Master, answer: MasterAnswer) -> dict[int, Mapping[Key, int]]:

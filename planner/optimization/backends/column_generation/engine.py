@@ -17,6 +17,7 @@ from planner.optimization.backends.column_generation.conclusion import Run, conc
 from planner.optimization.backends.column_generation.covering import compile_kernel
 from planner.optimization.backends.column_generation.enumeration import compile_enumeration
 from planner.optimization.backends.column_generation.master import Master
+from planner.optimization.backends.column_generation.nearby import compile_nearby
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared, prepared
 from planner.optimization.backends.column_generation.recollection import (
@@ -60,6 +61,7 @@ class ColumnGeneration:
         compile_kernel()
         compile_branching()
         compile_enumeration()
+        compile_nearby()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 import highspy
 import numpy as np
@@ -23,7 +23,7 @@ from planner.optimization.backends.floating import power_of_two
 from planner.optimization.backends.highs import LARGEST, has_point, quiet_highs, says_none
 from planner.optimization.program import Key, Row
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "Whole", "choose"]
 
 Floats = NDArray[np.float64]
 
@@ -55,14 +55,21 @@ class Choice:
         return self.value < inf
 
 
+class Whole(NamedTuple):
+    """Blocks that stand whole, and what their columns cost and use."""
+
+    blocks: Sequence[Block]
+    usage: Usage
+
+
 def choose(
     master: Master,
     patterns: Sequence[Pattern],
     *,
     seconds: float,
     gap: float,
-    whole: Sequence[Block] = (),
-    usage: Usage | None = None,
+    whole: Whole | None = None,
+    target: float = -inf,
 ) -> Choice:
     """The best choice among these patterns that HiGHS finds in time.
 
@@ -72,19 +79,20 @@ def choose(
         seconds: wall time.
         gap: relative gap at which to stop.
         whole: blocks that stand whole.
-        usage: what their columns cost and use; needed where there are some.
+        target: a choice that costs no more is good enough.
     """
     listed = sorted({pattern.block for pattern in patterns})
-    if len(listed) + len(whole) < master.blocks:
+    blocks = whole.blocks if whole is not None else ()
+    if len(listed) + len(blocks) < master.blocks:
         return Choice(inf, (), (), -inf, {})
     model = _Model(master, listed)
     model.add_master(master.columns)
     model.add_patterns(patterns)
-    keys = [column.key for block in whole for column in block.columns]
-    if usage is not None:
-        for block in whole:
-            model.add_block(block, usage)
-    value, bound, x = model.solve(seconds, gap)
+    keys = [column.key for block in blocks for column in block.columns]
+    if whole is not None:
+        for block in whole.blocks:
+            model.add_block(block, whole.usage)
+    value, bound, x = model.solve(seconds, gap, target)
     if x is None:
         return Choice(inf, (), (), bound, {})
     first, last = len(master.columns), len(master.columns) + len(patterns)
@@ -156,12 +164,14 @@ class _Model:
         self._cost += cost
         self._ends += ends
 
-    def solve(self, seconds: float, gap: float) -> tuple[float, float, Floats | None]:
+    def solve(self, seconds: float, gap: float, target: float) -> tuple[float, float, Floats | None]:
         """Value, bound, and the columns where there is a choice."""
         cost = np.array(self._cost)
         unit = float(np.abs(cost).max(initial=0.0)) / _WEIGHT or 1.0
         highs = self._handed_over(cost / unit)
         highs.setOptionValue("mip_rel_gap", gap)
+        if target > -inf:
+            highs.setOptionValue("objective_target", target / unit)
         if says_none(highs, seconds):
             return inf, inf, None
         info = highs.getInfo()

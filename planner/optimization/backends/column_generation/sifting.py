@@ -7,7 +7,8 @@ few of them. Without them HiGHS chooses ten times faster, and where that does no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from math import inf
 from typing import Final
 
@@ -16,7 +17,7 @@ import numpy as np
 from planner.optimization.backends.column_generation.finish import Choice, choose
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 
-__all__ = ["sifted"]
+__all__ = ["reduced_costs", "sifted"]
 
 _SHARES: Final = (1e-5, 1e-4)
 """Largest reduced cost of a pattern in the first choices, as shares of the linear program's value."""
@@ -38,6 +39,7 @@ def sifted(
     gap: float,
     seconds_left: Callable[[], float],
     enough: Callable[[float], bool],
+    others: Iterable[Choice] = (),
 ) -> Choice:
     """The best choice found among the patterns of a master.
 
@@ -47,22 +49,33 @@ def sifted(
         gap: relative gap at which HiGHS stops.
         seconds_left: wall time that is left.
         enough: whether a value of the goal, without its constant, is good enough.
+        others: choices among other patterns, made before the one among all patterns.
     """
     best = Choice(inf, (), (), -inf, {})
-    if len(master.patterns) >= _MANY:
-        reduced = _reduced(master, answer)
-        for share in _SHARES:
-            near = np.flatnonzero(reduced <= share * abs(answer.value)).tolist()
-            patterns = [master.patterns[i] for i in near]
-            found = choose(master, patterns, seconds=_PART * max(seconds_left(), 0.0), gap=gap)
-            best = min(best, found, key=lambda choice: choice.value)
-            if best.found and enough(best.value):
-                return best
-    found = choose(master, master.patterns, seconds=max(seconds_left(), _AT_LEAST_S), gap=gap)
-    return min(best, found, key=lambda choice: choice.value)
+    for found in chain(_few(master, answer, gap, seconds_left), others):
+        best = min(best, found, key=lambda choice: choice.value)
+        if best.found and enough(best.value):
+            return best
+    if not best.found:
+        best = choose(master, master.patterns, seconds=max(seconds_left(), _AT_LEAST_S), gap=gap)
+    return best
 
 
-def _reduced(master: Master, answer: MasterAnswer) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _few(
+    master: Master, answer: MasterAnswer, gap: float, seconds_left: Callable[[], float]
+) -> Iterator[Choice]:
+    """Choices among the patterns of small reduced cost, where there are many."""
+    if len(master.patterns) < _MANY:
+        return
+    reduced = reduced_costs(master, answer)
+    for share in _SHARES:
+        near = np.flatnonzero(reduced <= share * abs(answer.value)).tolist()
+        yield choose(
+            master, [master.patterns[i] for i in near], seconds=_PART * max(seconds_left(), 0.0), gap=gap
+        )
+
+
+def reduced_costs(master: Master, answer: MasterAnswer) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """What each pattern costs above what the linear program pays for its block."""
     patterns = master.patterns
     cost = np.array([pattern.cost for pattern in patterns])
