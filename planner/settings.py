@@ -29,9 +29,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, use_attribute_docstrings=True)
 
-    threads: Annotated[PositiveCount, Field(le=_MOST_THREADS)] = 8
-    """Workers of a solver, a count up to 256. Default 8 even on two cores: with fewer, CP-SAT drops the
-    strategies that find good plans, which costs more than sharing a core does."""
+    threads: Annotated[PositiveCount, Field(le=_MOST_THREADS)] | None = None
+    """Workers of a solver, a count up to 256. Default None: as many as there are cores, and 8 of CP-SAT even on two: with
+    fewer it drops the strategies that find good plans, which costs more than sharing a core does."""
 
     time_limit_s: PositiveSeconds = 60.0
     """Wall-clock limit of one decision, seconds: the answer and, where there is none, the best plan

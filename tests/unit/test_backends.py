@@ -15,7 +15,7 @@ from planner.optimization.backends.cpsat import CpSat
 from planner.optimization.backends.engine import Engine, Outcome, Termination
 from planner.optimization.backends.pulp import PulpCbc, PulpHighs
 from planner.optimization.backends.scip import Scip
-from planner.optimization.program import Goal, IntegerProgram, Key, Row
+from planner.optimization.program import Column, Goal, IntegerProgram, Key, Row
 from tests.engines import Enumerating, a_program, an_ask
 
 X, Y, Z = ("n", "x"), ("n", "y"), ("n", "z")
@@ -244,3 +244,15 @@ def test_without_cbc_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(shutil, "which", nowhere)
     with pytest.raises(ConfigurationError, match=r"pulp\[cbc\]"):
         PulpCbc().minimize(an_ask(SUM_OF_FOUR, Goal("cost", {X: 1})))
+
+
+def test_scip_says_nothing_where_answers_go(capfd: pytest.CaptureFixture[str]) -> None:
+    keys = [("n", str(number)) for number in range(6)]
+    program = IntegerProgram(
+        tuple(Column(key, 0, 9) for key in keys),
+        (Row(("rate",), {key: 3 + place for place, key in enumerate(keys)}, lower=37),),
+    )
+    goal = Goal("cost", {key: 5 + 2 * place for place, key in enumerate(keys)})
+    found = Scip().minimize(an_ask(program, goal, threads=8))
+    assert found.termination is Termination.OPTIMAL
+    assert capfd.readouterr().out == ""

@@ -19,7 +19,7 @@ def _a_bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_defaults_hold_without_an_environment() -> None:
     settings = load_settings()
-    assert (settings.threads, settings.time_limit_s, settings.gap) == (8, 60.0, 1e-4)
+    assert (settings.threads, settings.time_limit_s, settings.gap) == (None, 60.0, 1e-4)
     assert (settings.catalog_dir, settings.log_level) == (None, "WARNING")
 
 

@@ -12,7 +12,7 @@ from planner.cli.commands.solving import SET_HELP
 from planner.cli.edge import Common, ExitCode
 from planner.cli.gathering import Gathering, made
 from planner.cli.terminal import note, out_console
-from planner.errors import ConfigurationError, Finding, nearest
+from planner.errors import ConfigurationError, Finding, InternalError, nearest
 
 if TYPE_CHECKING:
     from models.problem import Problem
@@ -59,7 +59,7 @@ def check(options: CheckOptions) -> ExitCode:
     found: Answer | None = asked.attempt(lambda: answer_in(options.solution))
     asked.check()
     problem = sized(made(scenario), allow_unserved=options.allow_unserved)
-    solution = solution_for(problem, made(found), options.solution)
+    solution = solution_for(problem, found, options.solution)
     violations = violations_of(problem, solution)
     console = out_console()
     if not violations:
@@ -91,14 +91,17 @@ def answer_in(path: Path) -> Answer:
     return values
 
 
-def solution_for(problem: Problem, found: Answer, path: Path) -> Solution:
+def solution_for(problem: Problem, found: Answer | None, path: Path) -> Solution:
     """The solution of a problem that was found in a file.
 
     Raises:
         ConfigurationError: it speaks of what the problem does not have, or a value of it cannot be; all at once.
+        InternalError: nothing was found, and nobody said why.
     """
     from planner.importers.solver_solutions import Values
 
+    if found is None:
+        raise InternalError("a solution was refused without a finding")
     if isinstance(found, Values):
         from planner.optimization.exporting import solution_from
 

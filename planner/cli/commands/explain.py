@@ -106,7 +106,7 @@ def _of_solution(options: ExplainOptions, path: Path) -> Report:
     asked.check()
     scenario = made(read)
     problem = sized(scenario, allow_unserved=options.allow_unserved)
-    answer = judge(problem, "saved", solution_for(problem, made(found), path))
+    answer = judge(problem, "saved", solution_for(problem, found, path))
     time_limit_s = solve_options(options).time_limit_s
     explanation = reasons(
         problem,

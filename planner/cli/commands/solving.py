@@ -24,7 +24,7 @@ __all__ = ["MOST_THREADS", "SET_HELP", "Solving", "answered", "ending", "scenari
 MOST_THREADS: Final = 256
 """As many as the settings allow; written again, since reading settings takes longer than showing the help."""
 
-SET_HELP: Final = "Change one value of the scenario, e.g. limits.spend_usd_per_h=40; may be repeated."
+SET_HELP: Final = "Change one value of the scenario, e.g. limits.spend=40; =+2 adds to what is there, =*1.5 multiplies it; may be repeated."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,13 @@ class Solving(Common):
         typer.Option(min=0, max=1, metavar="G", help="Gap that counts as proven; default 0.0001."),
     ] = None
     threads: Annotated[
-        int | None, typer.Option(min=1, max=MOST_THREADS, metavar="N", help="Workers of the solver.")
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_THREADS,
+            metavar="N",
+            help="Workers of the solver; default: the cores there are (CP-SAT: 8, SCIP: 1).",
+        ),
     ] = None
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)

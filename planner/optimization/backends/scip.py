@@ -40,7 +40,7 @@ _ENDINGS: Final = {
 
 
 class Scip:
-    """SCIP as an engine."""
+    """SCIP as an engine, with one worker whatever is asked for."""
 
     name = "scip"
 
@@ -107,7 +107,8 @@ def _parameters(ask: Ask) -> mathopt.SolveParameters:
         relative_gap_tolerance=ask.gap,
         absolute_gap_tolerance=0.0,
         random_seed=ask.seed,
-        threads=ask.threads,
+        # Several solvers at once print their seeds and ends on standard output, which is for answers, and may fail.
+        threads=1,
     )
     # Who presses Ctrl-C is heard at the edge, which tells by `cancelled`.
     parameters.gscip.bool_params["misc/catchctrlc"] = False
