@@ -87,8 +87,10 @@ class Job:
         state: where it stands.
         progress: latest sign of life by level, in the order in which levels began.
         partial: a first answer while the real one is on its way, JSON.
+        partials: how many first answers there were; another one is another to look at.
         result: the answer, JSON; None until done.
         failure: why there is none.
+        cut: somebody stopped it, so the result is the best that there was by then.
         seconds: since it started to run.
     """
 
@@ -96,8 +98,10 @@ class Job:
     state: State = State.WAITING
     progress: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     partial: str | None = None
+    partials: int = 0
     result: str | None = None
     failure: Failure | None = None
+    cut: bool = False
     seconds: float = 0.0
 
     @property
@@ -190,12 +194,17 @@ class Workers:
         self._busy = threading.Event()
         self._seats = [_Seat(self, at_once=place == 0) for place in range(size)]
 
-    def ask(self, task: Task) -> str:
-        """Have a task done; the key under which to look. A failed or stopped one is tried again."""
+    def ask(self, task: Task, *, again: bool = False) -> str:
+        """Have a task done; the key under which to look. A failed or stopped one is tried again.
+
+        Args:
+            task: what is to be done.
+            again: also where there is a result.
+        """
         key = task.key
         with self._lock:
             known = self._jobs.get(key)
-            if known is not None and known.state not in (State.FAILED, State.STOPPED):
+            if known is not None and not _is_to_begin(known, again=again):
                 self._jobs.move_to_end(key)
                 self._watchers[key] = self._watchers.get(key, 0) + 1
                 return key
@@ -296,7 +305,7 @@ class Workers:
             if event == "progress":
                 self._put(key, progress={**self._jobs[key].progress, value["level"]: value})
             elif event == "partial":
-                self._put(key, partial=value)
+                self._put(key, partial=value, partials=self._jobs[key].partials + 1)
             elif event == "result":
                 self._finish(key, state=State.DONE, result=value)
             else:
@@ -318,6 +327,7 @@ class Workers:
 
     def _finish(self, key: str, **changes: Any) -> None:  # noqa: ANN401 - fields of a job
         begun = self._begun.pop(key, self._clock.monotonic_s())
+        changes["cut"] = self._jobs[key].state is State.STOPPING
         self._put(key, seconds=self._clock.monotonic_s() - begun, partial=None, **changes)
         self._busy.set()
         self._forget_old(key)
@@ -337,6 +347,10 @@ class Workers:
                 total -= sizes[key]
                 del self._jobs[key]
                 self._watchers.pop(key, None)
+
+
+def _is_to_begin(job: Job, *, again: bool) -> bool:
+    return job.state in (State.FAILED, State.STOPPED) or (again and job.over)
 
 
 class _Seat:

@@ -151,8 +151,14 @@ def change(edit: Callable[[Draft], Draft]) -> None:
 # Work beside the page. Which job belongs to which question is remembered for this visit.
 
 
-def ask(question: str, task: Task) -> str:
-    """Have a task done for a question of this visitor; the job that it replaces is not waited for any more."""
+def ask(question: str, task: Task, *, again: bool = False) -> str:
+    """Have a task done for a question of this visitor; the job that it replaces is not waited for any more.
+
+    Args:
+        question: of this visitor.
+        task: what is to be done.
+        again: also where it was done and cut short.
+    """
     remembered = _remembered()
     before = remembered.get(question)
     job = None if before is None else workers().look(before)
@@ -160,7 +166,7 @@ def ask(question: str, task: Task) -> str:
         return before  # asked for once, so that one stop is enough
     if before is not None and before != task.key:
         workers().stop(before)
-    remembered[question] = workers().ask(task)
+    remembered[question] = workers().ask(task, again=again)
     return task.key
 
 

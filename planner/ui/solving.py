@@ -16,6 +16,7 @@ from models.solution import Level
 from planner.ui import session
 from planner.ui.faults import show_sentences
 from planner.ui.jobs import Failure, Job, State
+from planner.ui.waiting import HowFar, patiently, watch
 from planner.ui.words import said
 from planner.ui.workspace import Draft
 from planner.wording import level_name, percent, quantity
@@ -23,7 +24,6 @@ from planner.wording import level_name, percent, quantity
 __all__ = ["QUESTION", "Answer", "ask_plan", "show_solving"]
 
 QUESTION: Final = "plan"
-_LOOK_AGAIN_S: Final = 0.3
 _PATIENCE_S: Final = 0.8
 """A page waits so long for an answer before it draws progress: most are there by then."""
 
@@ -31,7 +31,6 @@ _DRAWING: Final = ("pandas", "altair")
 """What an answer is drawn with; loaded while it is on its way."""
 
 _ANSWERED: Final = "fleetplan.answered"
-_WAITED: Final = "fleetplan.waited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,10 @@ def show_solving(draft: Draft) -> Answer | None:
         ask_plan()
     job = _patiently(key)
     if job is not None and job.result is not None:
+        _show_going_on(job)
         return _current(draft, key)
     if job is not None and not job.over:
-        _show_progress(key)
+        watch(job, _how_far, help="End with the best plan so far.")
         if job.partial is not None:
             return Answer(f"{key}-first", session.read_report(f"{key}-first", job.partial), first=True)
         return _old(draft)
@@ -80,14 +80,24 @@ def show_solving(draft: Draft) -> Answer | None:
 
 
 def _patiently(key: str) -> Job | None:
-    """The job; one that just began is given a moment, once, since most need no more."""
     job = session.workers().look(key)
-    if job is None or job.over or st.session_state.get(_WAITED) == key:
-        return job
-    st.session_state[_WAITED] = key
-    for name in _DRAWING:
-        import_module(name)
-    return session.workers().wait(key, _PATIENCE_S)
+    if job is not None and not job.over:
+        for name in _DRAWING:
+            import_module(name)
+    return patiently(QUESTION, key, seconds=_PATIENCE_S)
+
+
+def _show_going_on(job: Job) -> None:
+    """A way to the proof that somebody did not wait for."""
+    if not job.cut:
+        return
+    words, button = st.columns([5, 1], vertical_alignment="center")
+    words.markdown(
+        ":orange[:material/timer_off:] It was stopped: this is the best plan so far, and how good that is."
+    )
+    if button.button("Solve on", icon=":material/play_arrow:", key="solve-on", width="stretch"):
+        session.ask(QUESTION, job.task, again=True)
+        st.rerun()
 
 
 def _current(draft: Draft, key: str) -> Answer | None:
@@ -128,48 +138,17 @@ def _show_button(job: Job | None, old: Answer | None) -> None:
         st.markdown("Stopped before there was a plan.")
     label = "Try again" if job is not None and job.failure is not None else "Solve"
     if st.button(label, type="primary", icon=":material/play_arrow:", key="solve"):
-        st.session_state.pop(_WAITED, None)
         ask_plan()
         st.rerun()
 
 
-@st.fragment(run_every=_LOOK_AGAIN_S)
-def _show_progress(key: str) -> None:
-    job = session.workers().look(key)
-    if job is None or job.over:
-        st.rerun()
-    words, button = st.columns([5, 1], vertical_alignment="center")
-    with words:
-        _show_levels(job)
-    label = "Stopping" if job.state is State.STOPPING else "Stop"
-    stops = button.button(
-        label,
-        icon=":material/stop:",
-        disabled=job.state is State.STOPPING,
-        help="End with the best plan so far.",
-        key="stop",
-        width="stretch",
-    )
-    if stops:
-        session.stop(QUESTION)
-    if job.partial is not None and st.session_state.get("fleetplan.partial") != key:
-        st.session_state["fleetplan.partial"] = key
-        st.rerun()
-
-
-def _show_levels(job: Job) -> None:
-    """How far each level is, the one that is worked on last."""
-    if job.state is State.WAITING:
-        st.markdown("Waiting for another plan to be finished.")
-        return
+def _how_far(job: Job) -> HowFar:
+    """How far each level is, the one that is worked on first."""
     levels = list(job.progress.values())
     if not levels:
-        st.markdown(f"Sizing and formulating, {job.seconds:.1f} s.")
-        return
-    sentences = [said(_sentence(level)) for level in levels]
-    st.markdown(f"Solving, {job.seconds:.1f} s: **{sentences[-1]}**")
-    if len(sentences) > 1:
-        st.caption("  \n".join(sentences[:-1]))
+        return HowFar(f"Sizing and formulating, {job.seconds:.1f} s.")
+    sentences = [_sentence(level) for level in levels]
+    return HowFar(f"Solving, {job.seconds:.1f} s: **{said(sentences[-1])}**", before=tuple(sentences[:-1]))
 
 
 def _sentence(latest: Any) -> str:  # noqa: ANN401 - an event as JSON holds it

@@ -120,6 +120,22 @@ def test_a_stop_is_passed_on_and_the_best_so_far_is_an_answer(bench: Bench) -> N
     assert bench.when(A, lambda job: job.over).state is State.DONE
 
 
+def test_what_was_cut_short_says_so_and_is_solved_to_the_end_on_request(bench: Bench) -> None:
+    bench.workers.ask(A)
+    bench.begun(A)
+    bench.workers.stop(A.key)
+    assert bench.process.sent.get(timeout=_PATIENCE_S) == {"stop": A.key}
+    bench.process.say(A, "result", '{"best": "so far"}')
+    assert bench.when(A, lambda job: job.over).cut
+    bench.workers.ask(A)
+    assert bench.when(A, lambda job: True).result == '{"best": "so far"}'
+    bench.workers.ask(A, again=True)
+    bench.begun(A)
+    bench.process.say(A, "result", '{"best": "at all"}')
+    done = bench.when(A, lambda job: job.over)
+    assert (done.cut, done.result) == (False, '{"best": "at all"}')
+
+
 def test_a_job_that_others_wait_for_goes_on(bench: Bench) -> None:
     bench.workers.ask(A)
     bench.workers.ask(A)

@@ -8,14 +8,14 @@ import streamlit as st
 
 from planner.ui import session
 from planner.ui.faults import show_sentences
-from planner.ui.jobs import Job, State
+from planner.ui.jobs import Job
 from planner.ui.tasks.closer import Closer, closer_task
+from planner.ui.waiting import HowFar, watch
 from planner.ui.workspace import Draft
 
 __all__ = ["found_closer", "show_looking"]
 
 _QUESTION: Final = "closer"
-_LOOK_AGAIN_S: Final = 0.5
 
 
 def found_closer(key: str) -> Closer | None:
@@ -37,7 +37,7 @@ def show_looking(draft: Draft, key: str) -> None:
     """
     job = _job_of(key)
     if job is not None and not job.over:
-        _show_progress(key)
+        watch(job, _how_far, stop="Stop looking")
         return
     if job is not None and job.result is not None:
         return
@@ -63,30 +63,9 @@ def _job_of(key: str) -> Job | None:
     return session.job_of(_question(key))
 
 
-@st.fragment(run_every=_LOOK_AGAIN_S)
-def _show_progress(key: str) -> None:
-    job = _job_of(key)
-    if job is None or job.over:
-        st.rerun()
+def _how_far(job: Job) -> HowFar:
     limit_s = session.workspace().how.time_limit_s
-    waits = job.state is State.WAITING
-    text = (
-        "Waiting for another task."
-        if waits
-        else f"Looking closer, {job.seconds:.0f} of at most {limit_s:.0f} s."
-    )
-    st.progress(min(1.0, job.seconds / limit_s), text)
-    if st.button(
-        "Stop looking",
-        icon=":material/stop:",
-        key=f"look-stop-{key}",
-        disabled=job.state is State.STOPPING,
-        help="End with what was found by now.",
-    ):
-        session.stop(_question(key))
-    if job.partial is not None and st.session_state.get("fleetplan.looked") != key:
-        st.session_state["fleetplan.looked"] = key
-        st.rerun()
+    return HowFar(f"Looking closer, {job.seconds:.0f} of at most {limit_s:.0f} s.", job.seconds / limit_s)
 
 
 @st.cache_resource(show_spinner=False, max_entries=20)

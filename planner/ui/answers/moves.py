@@ -12,10 +12,10 @@ from models.report import Comparison, Report
 from planner.ui.answers.looking import found_closer
 from planner.ui.answers.moving import Way, show_way
 from planner.ui.answers.rendering import show_commands
-from planner.ui.answers.waiting import show_until_done
 from planner.ui.jobs import Task
 from planner.ui.solving import Answer
 from planner.ui.tasks.moves import Moves, moves_task
+from planner.ui.waiting import show_until_done
 
 __all__ = ["show_moves"]
 

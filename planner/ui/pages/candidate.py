@@ -7,9 +7,9 @@ import streamlit as st
 from models.picture import CandidatePicture
 from planner.ui import session
 from planner.ui.answers.candidate import show_candidate
-from planner.ui.answers.waiting import show_until_done
 from planner.ui.choosing import choose
 from planner.ui.tasks.candidate import candidate_task
+from planner.ui.waiting import show_until_done
 
 draft = session.workspace().draft
 st.title("Candidate")

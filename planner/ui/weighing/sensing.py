@@ -15,7 +15,7 @@ from planner.ui.answers.drawing import show_chart
 from planner.ui.answers.frames import show_rows
 from planner.ui.jobs import Job
 from planner.ui.tasks.sensitivity import sensitivity_task
-from planner.ui.weighing.waiting import show_waiting
+from planner.ui.waiting import HowFar, show_waiting
 from planner.ui.words import said, spaced
 from planner.ui.workspace import Draft
 from planner.wording.levers import breaks_more, lever_phrase, moved_phrase, sensitivity_sentence
@@ -62,12 +62,12 @@ def _show_form(draft: Draft) -> None:
         st.rerun()
 
 
-def _progress(job: Job) -> tuple[float, str]:
+def _progress(job: Job) -> HowFar:
     latest = list(job.progress.values())[-1:]
     if not latest:
-        return 0.0, f"Planning as it is, {job.seconds:.0f} s"
+        return HowFar(f"Planning as it is, {job.seconds:.0f} s", 0.0)
     done, of = float(latest[0]["value"] or 0), float(latest[0]["bound"] or 1)
-    return done / of, f"{done:.0f} of {of:.0f} answers, {job.seconds:.0f} s"
+    return HowFar(f"{done:.0f} of {of:.0f} answers, {job.seconds:.0f} s", done / of)
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)

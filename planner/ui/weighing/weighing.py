@@ -17,8 +17,8 @@ from planner.ui.answers.head import show_figures
 from planner.ui.answers.where import show_where
 from planner.ui.jobs import Job
 from planner.ui.tasks.pareto import Stairs, pareto_task
+from planner.ui.waiting import HowFar, SoFar, show_waiting
 from planner.ui.weighing.pinning import pinned
-from planner.ui.weighing.waiting import SoFar, show_waiting
 from planner.ui.words import plain, said, spaced
 from planner.ui.workspace import DRAFTS_LIMIT, Draft
 from planner.wording import axis_figure, axis_name, front_sentence
@@ -83,11 +83,11 @@ def _fault(axes: tuple[Axis, Axis]) -> str:
     return ""
 
 
-def _progress(job: Job) -> tuple[float, str]:
+def _progress(job: Job) -> HowFar:
     most = int(job.task.arguments["points"])
     found = max((int(event["value"] or 0) for event in job.progress.values()), default=0)
     noun = "plan" if found == 1 else "plans"
-    return found / most, f"{found} {noun} so far, at most {most}; {job.seconds:.0f} s"
+    return HowFar(f"{found} {noun} so far, at most {most}; {job.seconds:.0f} s", found / most)
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)
