@@ -76,9 +76,17 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             SystemClock().sleep(0.7)
             _pages(servers, float(step))
         with closing(source({"url": url}, SystemClock())) as reader:
-            yield Fleet(folder, servers, reader, url)
+            fleet = Fleet(folder, servers, reader, url)
+            fleet.read_until(_sees_the_last_pages)
+            yield fleet
     for one in serving:
         one.__exit__(None, None, None)
+
+
+def _sees_the_last_pages(reading: MetricsReading) -> bool:
+    arrived = {each.model: each.arrived or 0.0 for each in reading.traffic}
+    rates = [each.token_rate or 0.0 for each in reading.engines if each.model == "llama"]
+    return arrived.get("llama", 0.0) > 299.0 and len(rates) > 8 and min(rates) > 0.0
 
 
 def _targets(servers: dict[str, Served]) -> list[dict[str, Any]]:

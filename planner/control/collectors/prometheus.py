@@ -134,7 +134,6 @@ class PrometheusSource:
         retention_s = self.options.retention_s
         rest = questions.engines() | questions.routers(retention_s)
         rest |= {
-            queries.TARGETS_DOWN: questions.targets_down(),
             queries.SENT: questions.dispatch(),
             "completed": questions.completed(retention_s),
         }
@@ -175,15 +174,17 @@ class PrometheusSource:
 
     def _ask_about_the_lost(self, asked: _Asked, questions: Questions) -> None:
         """Where targets cannot be scraped, when their engines were last seen: they are there, and not removed."""
-        down = asked.answers.get(queries.TARGETS_DOWN)
-        if down is not None and down.result:
+        if any(
+            labels.get(queries.ENGINE_LABEL) == queries.DOWN
+            for labels, _, _ in asked.answers[queries.PRESENT].result
+        ):
             self._ask(asked, {queries.LAST_SEEN: questions.last_seen()})
 
     def _fill(self, seen: Sightings, asked: _Asked) -> None:
         answers = asked.answers
         vectors = Vectors(seen, self.options.labels)
         vectors.presence(answers.get(queries.PRESENT))
-        vectors.lost(answers.get(queries.LAST_SEEN), answers.get(queries.TARGETS_DOWN))
+        vectors.lost(answers.get(queries.LAST_SEEN))
         vectors.engines(answers)
         vectors.routers(answers, self._periods("arrived"))
         vectors.power(answers.get("power_w"))

@@ -32,22 +32,21 @@ from planner.control.collectors.options import LabelNames
 
 __all__ = [
     "DISPATCH",
+    "DOWN",
     "ENGINE_LABEL",
     "LAST_SEEN",
     "PRESENT",
-    "TARGETS_DOWN",
-    "TARGETS_KNOWN",
     "Questions",
     "quoted",
 ]
 
 PRESENT: Final = "present"
 LAST_SEEN: Final = "last seen"
-TARGETS_DOWN: Final = "targets down"
-TARGETS_KNOWN: Final = "targets"
 SENT: Final = "dispatch"
 ENGINE_LABEL: Final = "fleetplan_engine"
 """Label that our own questions add: the kind of engine."""
+DOWN: Final = "down"
+"""What it is for a target that cannot be scraped."""
 
 _SCRAPERS: Final = "job, endpoint, service, container, prometheus, prometheus_replica"
 """Labels in which a second scrape of the same page differs: what it brings is not another engine's."""
@@ -95,8 +94,13 @@ class Questions:
         return ", ".join(name for name in ours if name is not None)
 
     def present(self) -> str:
-        """When each engine was last scraped, seconds of the epoch, with everything that tells whose it is."""
-        return self._times("timestamp({})")
+        """When each engine was last scraped, seconds of the epoch, with everything that tells whose it is.
+
+        With it, marked as :data:`DOWN`, targets that cannot be scraped: asked apart, an engine that fails or comes back
+        in between would be in neither answer.
+        """
+        down = f'label_replace({self.targets_down()}, "{ENGINE_LABEL}", "{DOWN}", "", "")'
+        return f"{self._times('timestamp({})')} or {down}"
 
     def last_seen(self) -> str:
         """As :meth:`present`, of engines that cannot be scraped now but could a while ago."""

@@ -11,7 +11,7 @@ from models.ids import NAME_PATTERN
 from planner.control.collectors.names import ENGINE_MEASURES, ROUTER_MEASURES, STARTED, WORKER_LABELS
 from planner.control.collectors.options import LabelNames
 from planner.control.collectors.prometheus_api import Answer, Labels, Sample
-from planner.control.collectors.queries import ENGINE_LABEL
+from planner.control.collectors.queries import DOWN, ENGINE_LABEL
 from planner.control.collectors.sightings import Place, RouterRow, Row, Sightings
 
 __all__ = ["Vectors"]
@@ -37,20 +37,26 @@ class Vectors:
     def __init__(self, seen: Sightings, labels: LabelNames) -> None:
         self._seen = seen
         self._labels = labels
+        self._down: set[Place] = set()
         self._cluster = labels.cluster or ""
         self._cluster_name = labels.cluster_name or ""
 
     def presence(self, answer: Answer[Sample] | None) -> None:
-        """Take the engines that are there, from when they were last scraped."""
-        self._take_rows(answer, lambda _: True)
+        """Take the engines that are there, from when they were last scraped, and note targets that are down."""
+        present: list[Sample] = []
+        for sample in answer.result if answer is not None else ():
+            if sample[0].get(ENGINE_LABEL) == DOWN:
+                self._down.add(self._place(sample[0]).whole)
+            else:
+                present.append(sample)
+        self._take_rows(Answer(present), lambda _: True)
 
-    def lost(self, last_seen: Answer[Sample] | None, down: Answer[Sample] | None) -> None:
+    def lost(self, last_seen: Answer[Sample] | None) -> None:
         """Take engines that cannot be scraped now: those last seen whose target is still there and down.
 
         A target that is gone has no ``up``: its engine was removed, and its last values say nothing of now.
         """
-        ends = {self._place(labels).whole for labels, _, _ in down.result} if down is not None else set()
-        self._take_rows(last_seen, lambda place: place.whole in ends)
+        self._take_rows(last_seen, lambda place: place.whole in self._down)
 
     def _take_rows(self, answer: Answer[Sample] | None, wanted: Callable[[Place], bool]) -> None:
         rows = self._seen.rows
