@@ -69,7 +69,8 @@ class Goal:
 
     def activity(self, values: Mapping[Key, int]) -> int:
         """The integer value of the goal."""
-        return self.constant + sum(map(mul, self.terms.values(), map(values.__getitem__, self.terms)))
+        total: int = sum(map(mul, self.terms.values(), map(values.__getitem__, self.terms)))
+        return self.constant + total
 
     def in_units(self, activity: float) -> float:
         """An integer value, or a bound on it, as people read it."""
@@ -88,9 +89,19 @@ class IntegerProgram:
         """Columns by key."""
         return {column.key: column for column in self.columns}
 
+    @cached_property
+    def position(self) -> dict[Key, int]:
+        """Number of each column, by key, in their order."""
+        return {column.key: number for number, column in enumerate(self.columns)}
+
     def plus(self, columns: Iterable[Column] = (), rows: Iterable[Row] = ()) -> IntegerProgram:
         """The program with more columns and rows, the rows reduced as in :func:`assemble`."""
-        return IntegerProgram((*self.columns, *columns), (*self.rows, *(fold(row, {}) for row in rows)))
+        more = tuple(columns)
+        grown = IntegerProgram((*self.columns, *more), (*self.rows, *(fold(row, {}) for row in rows)))
+        if not more:
+            known = vars(self)
+            vars(grown).update({name: known[name] for name in ("column", "position") if name in known})
+        return grown
 
     def without(self, families: Iterable[str]) -> IntegerProgram:
         """The program without the rows of some families."""

@@ -32,6 +32,8 @@ def change(index: Index, moves: int) -> Iterator[Row]:
             step=Fraction(1),
         )
     for candidate in index.problem.candidates:
+        if candidate.max_step_up is None and candidate.max_step_down is None:
+            continue
         step = index.count(candidate) - candidate.on_order
         most = candidate.max_step_up if step > 0 else candidate.max_step_down
         if most is not None and abs(step) > most:

@@ -62,7 +62,9 @@ def _most_nodes(index: Index, pool: PoolState) -> int | None:
 def _smallest_replica(index: Index) -> dict[str, int]:
     found: dict[str, int] = {}
     for candidate in index.problem.candidates:
-        found[candidate.pool] = min(candidate.gpus, found.get(candidate.pool, candidate.gpus))
+        gpus = candidate.gpus
+        if gpus < found.get(candidate.pool, gpus + 1):
+            found[candidate.pool] = gpus
     return found
 
 
@@ -140,6 +142,8 @@ def bounds(index: Index) -> Iterator[Row]:
 
 
 def _service_bounds(index: Index, demand: Demand) -> Iterator[Row]:
+    if not demand.variants and not demand.min_replicas and demand.max_replicas is None:
+        return
     by_variant: dict[VariantId, int] = {}
     for candidate in index.of_service[demand.service]:
         by_variant[candidate.variant] = by_variant.get(candidate.variant, 0) + index.count(candidate)

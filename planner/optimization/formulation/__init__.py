@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,6 +39,18 @@ FAMILIES: Final[tuple[Family, ...]] = (
 )
 """Every family whose rows follow from the index alone; placement, incumbents and variants bring columns of their own."""
 
+_LASTING: Final[Mapping[Family, frozenset[str]]] = {
+    physical.gpus_rows: frozenset({"candidates", "incumbents", "mode", "pools"}),
+    budgets.quota_rows: frozenset({"candidates", "namespaces", "pools", "quotas", "services"}),
+    budgets.power_rows: frozenset({"candidates", "mode", "pools", "power", "power_basis"}),
+    budgets.spend_rows: frozenset({"candidates", "pools", "spend_usd_per_h"}),
+    counts.safe_scale_in_rows: frozenset({"candidates"}),
+    counts.change_rows: frozenset(
+        {"candidates", "incumbents", "incumbents_rule", "max_changes", "mode", "pools"}
+    ),
+}
+"""Families that no traffic moves, with all the fields of the problem that do."""
+
 
 @dataclass(frozen=True)
 class Formulation:
@@ -65,9 +77,15 @@ def formulate(
         bounds = upper_bounds(index, roomy=roomy)
         packing = placement(index, bounds)
         pinned = incumbents_rows(index, bounds)
-        rows = [row for family in families for row in family(index)]
+        rows = [row for family in families for row in _rows_of(index, family)]
         program = assemble(
             [*columns(index, bounds), *variety_columns(index), *packing.columns, *pinned.columns],
             [*rows, *variety_rows(index, bounds), *packing.rows, *pinned.rows],
         )
         return Formulation(index, program)
+
+
+def _rows_of(index: Index, family: Family) -> Iterable[Row]:
+    """The rows of a family; those that the last problem had too where nothing of theirs changed."""
+    inputs = _LASTING.get(family)
+    return family(index) if inputs is None else index.lasting(family, inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple, TypeVar, cast
@@ -111,7 +111,7 @@ _INPUTS: Final[Mapping[str, frozenset[str]]] = {
     "incumbents_of": frozenset({"incumbents", "pools"}),
     "tracked": frozenset({"candidates", "incumbents", "mode", "pools"}),
 }
-"""Fields of the problem that each group is worked out from; ``services``: the names of the demands, in order."""
+"""Fields of the problem that each group is worked out from; ``services`` and ``namespaces``: of the demands, in order."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,20 @@ class Index:
             self.made[make] = (inputs, make(self))
         return cast("T", self.made[make][1])
 
+    def lasting(self, rows: Callable[[Index], Iterable[T]], inputs: frozenset[str]) -> tuple[T, ...]:
+        """The same for what comes one by one, such as the rows of a family."""
+        if rows not in self.made:
+            self.made[rows] = (inputs, tuple(rows(self)))
+        return cast("tuple[T, ...]", self.made[rows][1])
+
     def followed_by(self, problem: Problem) -> Index:
         """The index of another problem, with all that was worked out from fields in which the two are equal."""
         old = self.problem
         same = {name for name in type(problem).model_fields if getattr(problem, name) == getattr(old, name)}
         if [demand.service for demand in problem.demands] == [demand.service for demand in old.demands]:
             same.add("services")
+        if [demand.namespace for demand in problem.demands] == [demand.namespace for demand in old.demands]:
+            same.add("namespaces")
         index = Index(
             problem, {make: (needs, it) for make, (needs, it) in self.made.items() if needs <= same}
         )

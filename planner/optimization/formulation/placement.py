@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from models.ids import PoolId
 from models.problem import NodeState, PoolState
 from models.scenario import Incumbents
 from planner.optimization.formulation.index import Index, added, kept, moved, replicas
@@ -39,10 +41,30 @@ class Layout:
 def placement(index: Index, upper: Mapping[Key, int]) -> Layout:
     """All placement columns and rows; ``upper`` bounds the columns n and m."""
     whole = Layout()
+    plain = index.once(_plain, _PLAIN_INPUTS)
     for pool in index.problem.pools:
-        if index.bounded(pool) and index.by_pool[pool.id]:
+        if pool.id in plain:
+            whole.columns += plain[pool.id].columns
+            whole.rows += plain[pool.id].rows
+        elif index.bounded(pool) and index.by_pool[pool.id]:
             _place_pool(index, pool, upper, whole)
     return whole
+
+
+_PLAIN_INPUTS: Final = frozenset({"candidates", "incumbents", "mode", "pools"})
+
+
+def _plain(index: Index) -> dict[PoolId, Layout]:
+    """Layouts of pools where no bound of a column matters: pods go to any node, and their sizes divide one another."""
+    found = {}
+    for pool in index.problem.pools:
+        group = index.by_pool[pool.id]
+        sizes = sorted({candidate.gpus_per_pod for candidate in group})
+        free = all(candidate.fabric_domain is None for candidate in group)
+        if index.bounded(pool) and group and free and divide_one_another(tuple(sizes)):
+            found[pool.id] = Layout()
+            _place_pool(index, pool, defaultdict(int), found[pool.id])
+    return found
 
 
 def _place_pool(index: Index, pool: PoolState, upper: Mapping[Key, int], layout: Layout) -> None:

@@ -23,7 +23,7 @@ from planner.optimization.backends.column_generation.items import CoveringBlock,
 from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
 from planner.optimization.backends.column_generation.pricing import Pricer, ProgramPricer
 from planner.optimization.backends.column_generation.relaxation import Relaxation
-from planner.optimization.backends.column_generation.sparse import Rows, more_rows, rows_of
+from planner.optimization.backends.column_generation.sparse import Rows, more_rows, rows_like, rows_of
 from planner.optimization.backends.column_generation.ties import Ties, Usage, more_ties, ties_of
 from planner.optimization.program import IntegerProgram, Key
 
@@ -53,6 +53,11 @@ class Prepared:
     forms: tuple[CoveringBlock | None, ...]
     coverings: Coverings
     grown_from: Prepared | None = None
+
+    @property
+    def first(self) -> Prepared:
+        """The preparation from which this one has grown, of the program without a level that is held."""
+        return self if self.grown_from is None else self.grown_from.first
 
     @cached_property
     def covering_use(self) -> CoveringUse:
@@ -123,12 +128,13 @@ def prepared(program: IntegerProgram, before: Prepared | None = None) -> Prepare
 
 def _anew(program: IntegerProgram, before: Prepared | None) -> Prepared:
     """Cut a program; blocks that are as they were before are the very same objects, with their forms."""
-    rows = rows_of(program)
+    first = None if before is None else before.first
+    rows = (rows_like(first.rows, first.program, program) if first is not None else None) or rows_of(program)
     shape = shape_of(program, rows.terms)
     forms: dict[int, CoveringBlock | None] = {}
     if before is not None:
         shape, forms = _as_before(shape, before)
-    ties = ties_of(shape)
+    ties = ties_of(shape, None if first is None else (first.shape, first.ties))
     every = tuple(
         forms[number] if number in forms else covering_form(block)
         for number, block in enumerate(shape.blocks)

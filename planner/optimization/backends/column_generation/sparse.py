@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from math import inf
-from typing import Final, NamedTuple
+from operator import ne
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.optimization.program import IntegerProgram, Key, Row
 
-__all__ = ["Rows", "Terms", "more_rows", "rows_of", "stacked", "terms_of"]
+__all__ = ["Rows", "Terms", "more_rows", "rows_like", "rows_of", "stacked", "terms_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+N = TypeVar("N", np.float64, np.int64)
 
 _EXACT: Final = 2.0**53
 """Whole numbers up to here are floats, and so are their sums."""
@@ -97,11 +99,41 @@ def rows_of(program: IntegerProgram) -> Rows:
 def more_rows(known: Rows, program: IntegerProgram) -> Rows:
     """The rows of a program of which the first ones are known."""
     new: Sequence[Row] = program.rows[len(known.lower) :]
-    position = {column.key: number for number, column in enumerate(program.columns)}
-    lower = np.fromiter((-inf if row.lower is None else row.lower for row in new), np.float64, len(new))
-    upper = np.fromiter((inf if row.upper is None else row.upper for row in new), np.float64, len(new))
+    more = _arrays(new, program.position)
     return Rows(
-        stacked(known.terms, terms_of([row.terms for row in new], position)),
-        np.concatenate((known.lower, lower)),
-        np.concatenate((known.upper, upper)),
+        stacked(known.terms, more.terms),
+        np.concatenate((known.lower, more.lower)),
+        np.concatenate((known.upper, more.upper)),
     )
+
+
+def rows_like(known: Rows, old: IntegerProgram, program: IntegerProgram) -> Rows | None:
+    """The rows of a program much like an old one, whose rows are known; None where it has other columns, rows or terms."""
+    if len(program.rows) != len(old.rows) or list(program.position) != list(old.position):
+        return None
+    changed = np.fromiter(map(ne, program.rows, old.rows), dtype=bool, count=len(old.rows))
+    new = _arrays([program.rows[i] for i in np.flatnonzero(changed).tolist()], program.position)
+    if not np.array_equal(new.terms.counts, known.terms.counts[changed]):
+        return None
+    at = np.repeat(changed, known.terms.counts)
+    return Rows(
+        Terms(
+            known.terms.starts,
+            _replaced(known.terms.columns, at, new.terms.columns),
+            _replaced(known.terms.values, at, new.terms.values),
+        ),
+        _replaced(known.lower, changed, new.lower),
+        _replaced(known.upper, changed, new.upper),
+    )
+
+
+def _arrays(rows: Sequence[Row], position: Mapping[Key, int]) -> Rows:
+    lower = np.fromiter((-inf if row.lower is None else row.lower for row in rows), np.float64, len(rows))
+    upper = np.fromiter((inf if row.upper is None else row.upper for row in rows), np.float64, len(rows))
+    return Rows(terms_of([row.terms for row in rows], position), lower, upper)
+
+
+def _replaced(values: NDArray[N], at: NDArray[np.bool_], new: NDArray[N]) -> NDArray[N]:
+    found = values.copy()
+    found[at] = new
+    return found

@@ -91,8 +91,12 @@ class Ties:
         return np.asarray(np.maximum.reduceat(ratios, self.terms.starts[:-1]))
 
 
-def ties_of(shape: Shape) -> Ties:
-    """The tying rows of a shape as arrays."""
+def ties_of(shape: Shape, before: tuple[Shape, Ties] | None = None) -> Ties:
+    """The tying rows of a shape as arrays; those of the shape before where neither rows nor columns are others."""
+    if before is not None and before[0].tying == shape.tying:
+        keys = [column.key for block in shape.blocks for column in block.columns]
+        if [*keys, *(column.key for column in shape.master)] == list(before[1].position):
+            return before[1]
     none = Ties(
         {},
         Terms(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)),
@@ -104,13 +108,13 @@ def ties_of(shape: Shape) -> Ties:
 
 def more_ties(ties: Ties, shape: Shape) -> Ties:
     """The arrays of a shape that has grown from the one of ``ties``."""
-    position = dict(ties.position)
+    position = ties.position
     if not position:
-        for block in shape.blocks:
-            for column in block.columns:
-                position[column.key] = len(position)
-    for column in shape.master:
-        position.setdefault(column.key, len(position))
+        keys = (column.key for block in shape.blocks for column in block.columns)
+        position = {key: number for number, key in enumerate(keys)}
+    new = [column.key for column in shape.master if column.key not in position]
+    if new:
+        position = {**position, **{key: len(position) + more for more, key in enumerate(new)}}
     rows = shape.tying[len(ties.lower) :]
     return Ties(
         position,
