@@ -42,6 +42,11 @@ class Gathering:
         """What was refused until now."""
         return tuple(self._findings)
 
+    @property
+    def refuses(self) -> bool:
+        """Whether anything was refused until now."""
+        return bool(self._findings or self._headings)
+
     def check(self) -> None:
         """Refuse what was gathered.
 

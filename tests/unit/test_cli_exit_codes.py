@@ -206,6 +206,16 @@ def test_a_saved_answer_that_cannot_be_read_ends_with_two(answer: Answer, tmp_pa
     assert run("plan", "any.yaml", "--against", tmp_path / "missing.json").exit_code == 2
 
 
+def test_all_that_is_wrong_with_a_plans_options_comes_at_once(answer: Answer, tmp_path: Path) -> None:
+    answer(RuntimeError("planning must not start"))
+    missing = [tmp_path / name for name in ("one.json", "two.json")]
+    arguments = ["--against", missing[0], "--against", missing[1], "--within", "x"]
+    done = run("plan", "any.yaml", *arguments, "-o", tmp_path / "none" / "o.json")
+    assert done.exit_code == 2
+    told = [f"  {path}: found" for path in missing] + ["  --within: found 'x'", "found no folder"]
+    assert [each for each in told if each not in done.stderr] == []
+
+
 def test_colors_are_a_choice(answer: Answer) -> None:
     answer(an_optimal_report())
     assert "\x1b[" in run("plan", "any.yaml", "--color").stdout

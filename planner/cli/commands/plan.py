@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.commands.solving import Solving, answered, ending, solve_options
+from planner.cli.commands.solving import Solving, answered, ending, scenario_of, solve_options
 from planner.cli.commands.waves import Waves, wave_limits
 from planner.cli.edge import ExitCode
+from planner.cli.gathering import Gathering, made
 from planner.cli.outputs import FORCE_HELP
 from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding
@@ -64,11 +65,7 @@ def plan(options: PlanOptions) -> ExitCode:
     """Plan a fleet: how many replicas of which variant on which GPUs, how good that is, and why."""
     from planner.cli.files import write_report
 
-    output = _output(options)
-    if output is not None:
-        output.check()
-    within = _share(options.within)
-    saved = [_saved(path) for path in options.against or ()]
+    output, within, saved = _asked(options)
     report = _with_way(answered(options.scenario, options), options, within)
     report = _with_saved(report, saved)
     if saved:
@@ -88,6 +85,24 @@ def plan(options: PlanOptions) -> ExitCode:
         console = out_console()
         show_report(console, report, every_service=options.every_service or not console.is_terminal)
     return ending(report)
+
+
+def _asked(options: PlanOptions) -> tuple[Output | None, float, list[Comparison]]:
+    """Where the answer goes, the width of what is looked for near by, and the saved answers to show beside.
+
+    Raises:
+        ConfigurationError: something of it is wrong; lists that and what is wrong with the scenario.
+    """
+    asked = Gathering()
+    output = asked.attempt(lambda: _output(options))
+    if output is not None:
+        asked.attempt(output.check)
+    within = asked.attempt(lambda: _share(options.within))
+    saved = [asked.attempt(lambda path=path: _saved(path)) for path in options.against or ()]  # type: ignore[misc]
+    if asked.refuses:
+        asked.attempt(lambda: scenario_of(options.scenario, options))
+    asked.check()
+    return output, made(within), [made(each) for each in saved]
 
 
 def _output(options: PlanOptions) -> Output | None:

@@ -39,7 +39,7 @@ def _figures(comparison: Comparison, style: str) -> list[Text]:
         Text(percent(assessment.unserved_share_worst), style=bad),
         Text(money(assessment.cost), style=style),
         Text(_watts(assessment), style=style),
-        Text(str(assessment.changes), style=style),
+        Text(f"{assessment.changes:,}", style=style),
         Text(str(broken), style="red" if broken else style),
     ]
 
