@@ -9,7 +9,7 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -18,9 +18,13 @@ import httpx
 from models.observation import VariantObservation
 from models.variant import KubernetesObject
 from planner.clock import FakeClock
+from planner.collecting import collection_paused
+from planner.control.collectors.assembling import assemble
 from planner.control.collectors.exposition import parse
 from planner.control.collectors.prometheus import PrometheusOptions, PrometheusSource
 from planner.control.collectors.prometheus_api import PrometheusApi
+from planner.control.collectors.sightings import Sightings
+from planner.control.collectors.vectors import Vectors
 
 NOW_S: Final = 1_800_000_000.0
 _ROUNDS: Final = 5
@@ -109,14 +113,28 @@ def prometheus(replicas: int, *, services: int) -> None:
     reading = source.read(variants, NOW_S)
     print(f"{len(reading.engines):,} engines, {len(reading.traffic):,} services, {answers.samples:,} samples, "
           f"findings: {[each.problem for each in reading.findings][:3]}")  # fmt: skip
+    timed(f"every question, {replicas:,} replicas -> observations", lambda: source.read(variants, NOW_S))
+    timed(f"one vector, {replicas:,} replicas -> observations", lambda: one_vector(source, variants))
+
+
+def one_vector(source: PrometheusSource, variants: Sequence[VariantObservation]) -> None:
+    """Which engines there are, and one value of each."""
+    seen, questions = Sightings(), source.questions(variants)
+    vectors = Vectors(seen, source.options.labels)
+    with collection_paused():
+        vectors.presence(source.api.query(questions.present()))
+        vectors.engines({"kv_usage": source.api.query(questions.engines()["kv_usage"])})
+        assemble(seen, variants, NOW_S)
+
+
+def timed(what: str, run: Callable[[], object]) -> None:
+    """Process time, best and worst of some rounds."""
     times = []
     for _ in range(_ROUNDS):
         start_s = time.process_time()
-        source.read(variants, NOW_S)
+        run()
         times.append(time.process_time() - start_s)
-    print(
-        f"Prometheus -> observation, {replicas:,} replicas: {min(times):.3f} s at best, {max(times):.3f} s at worst"
-    )
+    print(f"{what}: {min(times):.3f} s at best, {max(times):.3f} s at worst")
 
 
 def pages(count: int) -> None:

@@ -20,7 +20,9 @@ _WINDOW_S: Final = 60.0
 _SHOWN: Final = 3
 _MOST_FINDINGS: Final = 100
 _SHOWN_FIELDS: Final = frozenset(EngineObservation.model_fields)
-_NEEDED: Final = tuple(each for each in ENGINE_MEASURES if each.needed and each.field != "waiting_now")
+_NEEDED: Final = frozenset(
+    each.field for each in ENGINE_MEASURES if each.needed and each.field != "waiting_now"
+)
 
 
 def assemble(
@@ -178,19 +180,20 @@ def _about_unseen(unseen: Sequence[tuple[VariantObservation, str]]) -> list[Find
 def _about_fields(rows: Mapping[Place, Row]) -> list[Finding]:
     """One finding for each needed series that engines lack, by kind of engine."""
     sizes = Counter(row.engine for row in rows.values())
-    lacking: dict[tuple[str, str], list[str]] = defaultdict(list)
+    lacking: dict[tuple[str, str], list[Place]] = defaultdict(list)
     for place, row in rows.items():
-        for measure in _NEEDED:
-            if measure.field not in row.values:
-                lacking[row.engine, measure.field].append(_instance_name(place))
+        if not row.values.keys() >= _NEEDED:
+            for name in _NEEDED - row.values.keys():
+                lacking[row.engine, name].append(place)
     return [
         Finding(
             subject=_series_of(field, engine),
-            problem=f"missing at {_some(names)} of {sizes[engine]} engines, so {field} is unknown there",
+            problem=f"missing at {_some([_instance_name(place) for place in places[:_SHOWN]], len(places))} "
+            f"of {sizes[engine]} engines, so {field} is unknown there",
             remedy="renamed, dropped by a relabelling rule, or not offered by this version of the engine; "
             "'fleetplan observe --check' looks for the reason",
         )
-        for (engine, field), names in sorted(lacking.items())
+        for (engine, field), places in sorted(lacking.items())
     ]
 
 
@@ -228,6 +231,8 @@ def _about_strangers(
     ]
 
 
-def _some(names: Sequence[str]) -> str:
+def _some(names: Sequence[str], count: int | None = None) -> str:
+    """The first names, and how many there are (None: as many as given)."""
     shown = ", ".join(name[:100] for name in names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{len(names)} ({shown}, …)"
+    many = len(names) if count is None else count
+    return shown if many <= _SHOWN else f"{many} ({shown}, …)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from planner.control.collectors.names import (
@@ -233,11 +234,16 @@ class Questions:
         return f"{name}{self._braces(labels)}"
 
     def _braces(self, labels: Iterable[tuple[str, str]] = ()) -> str:
-        matchers = [f"{name}={quoted(value)}" for name, value in labels]
-        if self.namespaces:
-            any_of = "|".join([*map(_literal, sorted(set(self.namespaces))), ""])
-            matchers.insert(0, f"{self.labels.namespace}=~{quoted(any_of)}")
+        matchers = [*self._whose, *(f"{name}={quoted(value)}" for name, value in labels)]
         return f"{{{', '.join(matchers)}}}" if matchers else ""
+
+    @cached_property
+    def _whose(self) -> tuple[str, ...]:
+        """The matcher of the namespaces; series without namespace match too."""
+        if not self.namespaces:
+            return ()
+        any_of = "|".join([*map(_literal, sorted(set(self.namespaces))), ""])
+        return (f"{self.labels.namespace}=~{quoted(any_of)}",)
 
 
 def _rate(selected: str, window: int) -> str:
