@@ -128,7 +128,10 @@ def _new_entry(st: State, r: int, b: int, name: int) -> None:
 
 @compiled
 def publish(st: State, r: int, s: int, tokens: int) -> None:
-    """Make the whole prefix blocks within ``tokens`` known; where one is known already, the own copy is given back."""
+    """Make the whole prefix blocks within ``tokens`` known; where one is known already, the own copy is given back.
+
+    Their blocks are taken and older prefixes reclaimed before, so that there is an entry for each.
+    """
     if not st.replicas[r, rep.PREFIX] or not st.slots[s, slot.HASHES]:
         return
     row, entries = st.replicas[r], st.entries[r]

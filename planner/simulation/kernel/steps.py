@@ -75,11 +75,11 @@ def _continue_running(st: State, r: int) -> tuple[int, bool]:
         preempt_last(st, r)
         preempted, chunk = True, _chunk_of_last(st, r)
     row[rep.FREE] -= _new_blocks(st, r) + _blocks_for_last(st, r, chunk)
+    reclaim(st, r)
     if chunk:
         s = row[rep.RUN_TAIL] - 1
         st.slots[s, slot.CHUNK] = chunk
         publish(st, r, s, st.slots[s, slot.COMPUTED] + chunk)
-    reclaim(st, r)
     return chunk, preempted
 
 

@@ -82,10 +82,10 @@ def _occupy(st: State, r: int, s: int) -> bool:
         return False
     take(st, r, s, found)
     row[rep.FREE] -= fresh
+    reclaim(st, r)
     publish(st, r, s, me[slot.INPUT])
     shared = me[slot.SHARED] - found
     me[slot.HELD] = fresh - (shared * width(st, r) if shared else 0)
-    reclaim(st, r)
     me[slot.HIT] = found * st.totals[total.HASH_BLOCK]
     return True
 
