@@ -11,6 +11,7 @@ from planner.reproduction.elastic_slo import elastic_slo
 from planner.reproduction.elastic_timings import elastic_timings
 from planner.reproduction.measured import NAME as MEASURED
 from planner.reproduction.measured import data_folder, measured_vllm
+from planner.reproduction.wva_cluster import figure_4, figure_5, figure_6, replicas
 
 __all__ = ["EXPERIMENTS", "SEEDS", "reproduce", "runnable"]
 
@@ -18,6 +19,10 @@ SEEDS: Final = 5
 """Runs behind each figure, unless asked otherwise."""
 
 EXPERIMENTS: Final[Mapping[str, Callable[[int], Reproduction]]] = {
+    "wva-fig4": figure_4,
+    "wva-fig5": figure_5,
+    "wva-fig6": figure_6,
+    "wva-replicas": replicas,
     "elastic-ep-slo": elastic_slo,
     "elastic-ep-timings": elastic_timings,
     MEASURED: measured_vllm,

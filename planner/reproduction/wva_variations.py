@@ -1,0 +1,70 @@
+"""What becomes of the comparison where settings that nobody states are others, and above what the cap can carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from models.reproduction import Table
+from planner.reproduction.wva_runs import cluster_runs, mean
+from planner.reproduction.wva_setup import HPA, OURS, WVA, Cluster
+
+__all__ = ["VARIATIONS", "beyond_the_cap", "what_if"]
+
+_RATE_RPS: Final = 5.0
+_BEYOND_RPS: Final = 7.5
+
+VARIATIONS: Final[Mapping[str, Cluster]] = {
+    "as in all figures": Cluster(),
+    "HPA waits 300 s before it shrinks": Cluster(down_window_s=300.0),
+    "HPA waits 60 s before it shrinks": Cluster(down_window_s=60.0),
+    "removed replicas may finish for 30 s": Cluster(grace_s=30.0),
+    "HPA reads figures of now": Cluster(hpa_maxima=False),
+    "start-up 60 s": Cluster(startup_s=60.0),
+    "start-up 120 s": Cluster(startup_s=120.0),
+    "metrics 30 s old": Cluster(lag_s=30.0),
+    "WVA decides every 15 s": Cluster(interval_s=15.0),
+    "half the KV cache": Cluster(kv_blocks=25_000),
+}
+"""Settings by what is other about them."""
+
+
+def what_if(seeds: int) -> Table:
+    """Failures at 5 req/s under each variation."""
+    rows = []
+    for name, cluster in VARIATIONS.items():
+        runs = cluster_runs(seeds, cluster, policies=(WVA, HPA), rates_rps=(_RATE_RPS,))
+        wva, hpa = runs[WVA, _RATE_RPS], runs[HPA, _RATE_RPS]
+        rows.append(
+            (
+                name,
+                mean(wva, "failed").text(1, scale=100),
+                mean(hpa, "failed").text(1, scale=100),
+                mean(wva, "replicas").text(1),
+                mean(hpa, "replicas").text(1),
+            )
+        )
+    head = ("at 5 req/s", "WVA failed, %", "HPA failed, %", "WVA replicas", "HPA replicas")
+    return Table(title="How far it hangs on what nobody states", head=head, rows=tuple(rows))
+
+
+def beyond_the_cap(seeds: int) -> Table:
+    """More than ten replicas carry, so that both fleets stay at the cap."""
+    rows = []
+    runs = cluster_runs(
+        seeds, replace(Cluster(), warm_s=600.0), policies=(WVA, HPA, OURS), rates_rps=(_BEYOND_RPS,)
+    )
+    for policy in (WVA, HPA, OURS):
+        each = runs[policy, _BEYOND_RPS]
+        rows.append(
+            (
+                policy,
+                mean(each, "goodput_rps").text(2),
+                mean(each, "failed").text(1, scale=100),
+                mean(each, "replicas").text(2),
+                mean(each, "ttft_s").text(1),
+            )
+        )
+    head = (f"at {_BEYOND_RPS:g} req/s", "served, req/s", "failed, %", "replicas", "TTFT, s")
+    return Table(title="Beyond what the cap can carry", head=head, rows=tuple(rows))
