@@ -135,17 +135,16 @@ class _Reader:
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def wrong(self, path: str, found: object, allowed: str, suggestion: str | None = None) -> None:
+    def wrong(self, path: str, found: str, allowed: str, suggestion: str | None = None) -> None:
         """Take note of something wrong."""
-        shown = found if isinstance(found, str) else repr(found)
-        self.findings.append(Finding(self.file, None, path, shown[:120], allowed, suggestion))
+        self.findings.append(Finding(self.file, None, path, found[:120], allowed, suggestion))
 
     def router(self, document: Mapping[str, Any]) -> RouterSpec:
         """The router that a document describes."""
         self.keys(document, _KEYS, "")
         version = document.get("apiVersion")
         if version not in _VERSIONS:
-            self.wrong("apiVersion", version, ", ".join(_VERSIONS))
+            self.wrong("apiVersion", repr(version), ", ".join(_VERSIONS))
         plugins = self.plugins(document.get("plugins"))
         weights, routing = self.profile(document.get("schedulingProfiles"), plugins)
         flow = self.mapping(document.get("flowControl"), "flowControl")
@@ -168,13 +167,13 @@ class _Reader:
         """A mapping; empty where there is none."""
         if value is None or isinstance(value, Mapping):
             return value or {}
-        self.wrong(path, value, "a mapping")
+        self.wrong(path, repr(value), "a mapping")
         return {}
 
     def items(self, value: object, path: str) -> list[tuple[str, Mapping[str, Any]]]:
         """Mappings of a list, each with its path."""
         if value is not None and not isinstance(value, list):
-            self.wrong(path, value, "a list")
+            self.wrong(path, repr(value), "a list")
             return []
         listed = value or []
         return [(f"{path}[{i}]", self.mapping(each, f"{path}[{i}]")) for i, each in enumerate(listed)]
@@ -237,7 +236,9 @@ class _Reader:
             self.keys(slot, ("pluginRef", "weight"), f"{at}.")
             reference = str(slot.get("pluginRef", ""))
             if reference not in plugins:
-                self.wrong(f"{at}.pluginRef", reference, ", ".join(plugins), nearest(reference, plugins))
+                self.wrong(
+                    f"{at}.pluginRef", repr(reference), ", ".join(plugins), nearest(reference, plugins)
+                )
                 continue
             kind = plugins[reference][0]
             if kind in _PICKERS:
@@ -252,14 +253,14 @@ class _Reader:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            self.wrong(path, value, "a number that is not negative")
+            self.wrong(path, repr(value), "a number that is not negative")
             return default
         return float(value)
 
     def gate(self, value: object) -> bool:
         """Whether the gate ``flowControl`` is set."""
         if value is not None and not isinstance(value, list):
-            self.wrong("featureGates", value, "a list")
+            self.wrong("featureGates", repr(value), "a list")
             return False
         gates = [str(each).partition("=") for each in value or ()]
         return any(name == "flowControl" and setting in {"", "true"} for name, _, setting in gates)
@@ -284,7 +285,9 @@ class _Reader:
         elif str(reference) == "utilization-detector":
             kind, parameters = "utilization-detector", {}
         else:
-            self.wrong(f"{path}.pluginRef", reference, ", ".join(plugins), nearest(str(reference), plugins))
+            self.wrong(
+                f"{path}.pluginRef", repr(reference), ", ".join(plugins), nearest(str(reference), plugins)
+            )
             return {}
         if kind == "concurrency-detector":
             return self.concurrency(parameters, path)
@@ -303,9 +306,9 @@ class _Reader:
         )
         more = 1.0 + self.number(parameters.get("headroom"), f"{path}.headroom", default=0.0)
         if queue < 1 or queue != int(queue):
-            self.wrong(f"{path}.queueDepthThreshold", queue, "a whole number from 1")
+            self.wrong(f"{path}.queueDepthThreshold", repr(queue), "a whole number from 1")
         if not 0 < usage <= 1:
-            self.wrong(f"{path}.kvCacheUtilThreshold", usage, "above 0, at most 1")
+            self.wrong(f"{path}.kvCacheUtilThreshold", repr(usage), "above 0, at most 1")
         if "metricsStalenessThreshold" in parameters:
             self.duration(parameters["metricsStalenessThreshold"], f"{path}.metricsStalenessThreshold")
         return {"saturated_queue": max(1, int(queue * more)), "saturated_kv": min(1.0, usage * more)}
@@ -317,7 +320,7 @@ class _Reader:
         )
         mode = parameters.get("concurrencyMode", "requests")
         if mode != "requests":
-            self.wrong(f"{path}.concurrencyMode", mode, "requests: tokens in flight cannot be replayed")
+            self.wrong(f"{path}.concurrencyMode", repr(mode), "requests: tokens in flight cannot be replayed")
         most = self.number(parameters.get("maxConcurrency"), f"{path}.maxConcurrency", default=100.0)
         more = 1.0 + self.number(parameters.get("headroom"), f"{path}.headroom", default=0.0)
         # This detector never looks at the KV cache.
@@ -357,7 +360,7 @@ class _Reader:
             return 0
         found = _QUANTITY.fullmatch(str(value))
         if found is None:
-            self.wrong(path, value, "a quantity such as 100, 1k or 1Gi")
+            self.wrong(path, repr(value), "a quantity such as 100, 1k or 1Gi")
             return 0
         return int(float(found[1]) * _SCALES[found[2]])
 
@@ -368,6 +371,6 @@ class _Reader:
             return 0.0
         parts = _GO_PART.findall(text)
         if not parts or "".join(number + unit for number, unit in parts) != text:
-            self.wrong(path, value, "a duration such as 200ms, 30s or 1m30s")
+            self.wrong(path, repr(value), "a duration such as 200ms, 30s or 1m30s")
             return 0.0
         return sum(float(number) * _GO[unit] for number, unit in parts)
