@@ -158,6 +158,12 @@ def test_a_line_that_is_no_sample_is_counted(line: str) -> None:
     assert (page.samples, page.malformed) == ([], 1)
 
 
+@pytest.mark.parametrize("line", ["a " + "1" * 30_000 + "x", 'a{x="' + '\\"' * 15_000, "a{" + '"}' * 15_000, "a{" + " " * 30_000])  # fmt: skip
+def test_a_line_that_was_made_to_be_slow_is_counted_like_any_other(line: str) -> None:
+    page = parse("\n".join([line] * 500), lambda _: True)
+    assert (page.samples, page.malformed) == ([], 500)
+
+
 def test_a_page_without_end_is_cut() -> None:
     limits = PageLimits(samples=10, names=3, labels=2, line_chars=100)
     text = "".join(f"n{index} 1\n" for index in range(20)) + 'x{a="1",b="2",c="3"} 1\n' + "y" * 200 + " 1\n"

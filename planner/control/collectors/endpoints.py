@@ -18,7 +18,15 @@ from models.value import Value
 from planner.clock import Clock
 from planner.control.collectors.options import options_of
 from planner.control.collectors.pages import Origin, PageBook
-from planner.control.collectors.transport import Credentials, Fault, Trouble, Web, checked, shown_url
+from planner.control.collectors.transport import (
+    Connections,
+    Credentials,
+    Fault,
+    Trouble,
+    Web,
+    checked,
+    shown_url,
+)
 from planner.control.protocols import MetricsReading
 from planner.errors import ConfigurationError
 from planner.errors import Finding as InputFinding
@@ -108,7 +116,7 @@ class EndpointSource:
         self._clock = clock
         self._fixed = tuple(_endpoint(each) for each in options.endpoints)
         self._finder = finder
-        self._transport = transport
+        self._connections = Connections(options, most=options.parallel, transport=transport)
         self._webs: dict[str, Web] = {}
         self._book = PageBook(retention_s=options.retention_s, pools=options.pools)
 
@@ -146,15 +154,13 @@ class EndpointSource:
 
     def close(self) -> None:
         """Let go of the connections."""
-        for web in self._webs.values():
-            web.close()
-        self._webs.clear()
+        self._connections.close()
 
     def _web(self, endpoint: Endpoint) -> Web:
         web = self._webs.get(endpoint.url)
         if web is None:
             access = self.options.at(_with_path(endpoint.url))
-            web = self._webs[endpoint.url] = Web(access, self._clock, self._transport)
+            web = self._webs[endpoint.url] = Web(access, self._clock, self._connections)
         return web
 
     def _forget_all_but(self, endpoints: Sequence[Endpoint]) -> None:
@@ -165,7 +171,7 @@ class EndpointSource:
                 self._book.forget(origin)
         urls = {each.url for each in endpoints}
         for url in [url for url in self._webs if url not in urls]:
-            self._webs.pop(url).close()
+            del self._webs[url]
 
 
 def _unread(endpoint: Endpoint, fault: Fault) -> Finding:

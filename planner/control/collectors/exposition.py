@@ -19,8 +19,9 @@ _LABEL: Final = re.compile(r'\s*+([A-Za-z_][A-Za-z0-9_]*+)\s*+=\s*+"((?:[^"\\]|\
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ESCAPES: Final = {"n": "\n", '"': '"', "\\": "\\"}
 _NUMBER: Final = re.compile(
-    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[Ii]nf(?:inity)?|[Nn]a[Nn])(?![\w.])"
+    r"[+-]?(?:(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?|[Ii]nf(?:inity)?|[Nn]a[Nn])"
 )
+_LONGEST_NUMBER: Final = 64
 _MS: Final = 1e11
 """Times above this are in ms: in s it would be the year 5138."""
 
@@ -149,11 +150,13 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def _figures(after: str) -> tuple[float, float | None] | None:
     parts = after.split("#", 1)[0].split()
-    if not parts or len(parts) > 2 or _NUMBER.fullmatch(parts[0]) is None:  # noqa: PLR2004 - a value and a time
+    if not parts or len(parts) > 2 or not all(map(_is_number, parts)):  # noqa: PLR2004 - a value and a time
         return None
     if len(parts) == 1:
         return float(parts[0]), None
-    if _NUMBER.fullmatch(parts[1]) is None:
-        return None
     time_s = float(parts[1])
     return float(parts[0]), time_s / 1000.0 if abs(time_s) > _MS else time_s
+
+
+def _is_number(text: str) -> bool:
+    return len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text) is not None

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from planner.clock import Clock
 from planner.control.collectors.sightings import Row
-from planner.control.collectors.transport import Access, Fault, Trouble, Web
+from planner.control.collectors.transport import Access, Connections, Fault, Trouble, Web
 
 if TYPE_CHECKING:
     import httpx
@@ -115,7 +115,8 @@ class PrometheusApi:
         within_s: float = 30.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._web = Web(access, clock, transport)
+        self._connections = Connections(access, transport=transport)
+        self._web = Web(access, clock, self._connections)
         self._clock = clock
         self._within_s = within_s
 
@@ -181,7 +182,7 @@ class PrometheusApi:
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._web.close()
+        self._connections.close()
 
 
 _Parsed = TypeVar("_Parsed")

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from threading import Lock
 from typing import Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
@@ -21,7 +22,17 @@ from models.value import Value
 from planner.clock import Clock
 from planner.errors import ConfigurationError
 
-__all__ = ["Access", "Credentials", "Fault", "Retries", "Trouble", "Web", "checked", "shown_url"]
+__all__ = [
+    "Access",
+    "Connections",
+    "Credentials",
+    "Fault",
+    "Retries",
+    "Trouble",
+    "Web",
+    "checked",
+    "shown_url",
+]
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _SECRET_BYTES: Final = 65_536
@@ -148,6 +159,51 @@ def shown_url(url: str) -> str:
         return "an address that cannot be read"
 
 
+class Connections:
+    """Connections to servers that share credentials; opened when the first is needed, and shared by threads.
+
+    Args:
+        credentials: how servers let us in.
+        most: connections at once.
+        transport: in place of the network, for tests.
+    """
+
+    def __init__(
+        self, credentials: Credentials, *, most: int = 16, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self._credentials = credentials
+        self._most = most
+        self._transport = transport
+        self._lock = Lock()
+        self._clients: dict[bool, httpx.Client] = {}
+
+    def client(self, *, secure: bool) -> httpx.Client:
+        """The client for https, or for http, which needs no certificates: reading them takes longer than a call.
+
+        Raises:
+            Fault: certificates cannot be read.
+        """
+        with self._lock:
+            client = self._clients.get(secure)
+            if client is None:
+                client = self._clients[secure] = httpx.Client(
+                    verify=_trust(self._credentials) if secure else False,
+                    transport=self._transport,
+                    follow_redirects=False,
+                    # Proxies and passwords of the user's environment are not ours to hand on.
+                    trust_env=False,
+                    limits=httpx.Limits(max_connections=self._most),
+                )
+            return client
+
+    def close(self) -> None:
+        """Let go of them."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+
 @dataclass(slots=True)
 class Web:
     """Calls to one server.
@@ -155,13 +211,12 @@ class Web:
     Args:
         access: where it is.
         clock: for waits and limits.
-        transport: in place of the network, for tests.
+        connections: which calls use.
     """
 
     access: Access
     clock: Clock
-    transport: httpx.BaseTransport | None = None
-    _client: httpx.Client | None = None
+    connections: Connections
     _by_get: bool = False
 
     def post(self, path: str, form: Mapping[str, str], *, end_s: float) -> bytes:
@@ -180,12 +235,6 @@ class Web:
     def get(self, path: str, query: Mapping[str, str] | None = None, *, end_s: float) -> bytes:
         """The answer to a question; arguments and errors as of :meth:`post`."""
         return self._tried("GET", path, query or {}, end_s)
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
 
     def _tried(self, method: str, path: str, fields: Mapping[str, str], end_s: float) -> bytes:
         rules = self.access.retries
@@ -216,7 +265,7 @@ class Web:
         if limit_s <= 0:
             raise Fault(Trouble.TIMEOUT, f"no time was left to ask {where}")
         try:
-            client = self._opened()
+            client = self.connections.client(secure=self.access.url.startswith("https"))
             request = client.build_request(
                 method,
                 f"{self.access.url}{path}",
@@ -238,7 +287,14 @@ class Web:
             fault = Fault(Trouble.UNREACHABLE, f"{where} broke off in the middle of its answer")
         except httpx.DecodingError:
             fault = Fault(Trouble.GARBLED, f"{where} sent what cannot be unpacked")
-        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError, UnicodeError) as cause:
+        except (
+            httpx.HTTPError,
+            httpx.StreamError,
+            httpx.InvalidURL,
+            ssl.SSLError,
+            OSError,
+            UnicodeError,
+        ) as cause:
             fault = Fault(Trouble.UNREACHABLE, f"{where} cannot be reached ({type(cause).__name__})")
         # Outside the handlers, so that no exception of httpx, which holds the request and its headers, goes along.
         raise fault
@@ -284,20 +340,6 @@ class Web:
         if not token or not token.isprintable():
             raise Fault(Trouble.DENIED, f"the token file {self.access.token_file} cannot be used: {why}")
         return token
-
-    def _opened(self) -> httpx.Client:
-        if self._client is None:
-            self._client = httpx.Client(
-                # Reading the certificates of the system takes longer than a call.
-                verify=_trust(self.access) if self.access.url.startswith("https") else False,
-                timeout=self.access.timeout_s,
-                transport=self.transport,
-                follow_redirects=False,
-                # Proxies and passwords of the user's environment are not ours to hand on.
-                trust_env=False,
-                limits=httpx.Limits(max_connections=16),
-            )
-        return self._client
 
 
 class _Waits:
