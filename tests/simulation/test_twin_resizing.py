@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from models.simulation import (
@@ -20,6 +21,7 @@ from models.simulation import (
 )
 from models.twin_timing import LinearTiming
 from planner.errors import ConfigurationError
+from planner.simulation.kernel import rep
 from planner.simulation.result import Result
 from planner.simulation.twin import Twin
 from planner.traces.requests import RequestChunk
@@ -47,7 +49,9 @@ RESIZES = (
 )
 
 
-def deployment(ranks: int, *, gpus: int = 4, router: RouterSpec | None = None) -> TwinSpec:
+def deployment(
+    ranks: int, *, gpus: int = 4, router: RouterSpec | None = None, prefix_caching: bool = False
+) -> TwinSpec:
     """Both call sizes in the order of the file, so that the first is not taken for the initial one."""
     elastic = ElasticSpec(initial_ranks=ranks, sizes=(size(4), size(2)), resizes=RESIZES)
     first = size(ranks)
@@ -59,7 +63,7 @@ def deployment(ranks: int, *, gpus: int = 4, router: RouterSpec | None = None) -
         gpus=ranks,
         gpu_type="H",
         elastic=elastic,
-        prefix_caching=False,
+        prefix_caching=prefix_caching,
         price_usd_per_h=3600.0,
     )
     return a_fleet(spec, router=router, nodes=(NodeSpec(name="n0", gpu_type="H", gpus=gpus),))
@@ -135,6 +139,30 @@ def test_what_no_longer_fits_is_preempted_and_not_lost() -> None:
     kept = [0, 1, 4]
     assert result.requests["outcome"][kept].tolist() == [Outcome.DONE] * 3
     assert result.requests["preemptions"][kept].tolist() == [0, 0, 1]
+
+
+def test_prefixes_that_nobody_holds_go_before_anybody_is_preempted() -> None:
+    """40 blocks, 32 of which hold prefixes of requests that have ended; the one that runs has 7 and needs 8 in the end."""
+    names = np.arange(8, dtype=np.int64)
+    chunk = requests(
+        [0.0, 2.0],
+        [513, 100],
+        [1, 20],
+        prefix_offsets=np.array([0, 8, 8], np.int64),
+        prefix_hashes=names,
+        prefix_block_tokens=64,
+    )
+    twin = Twin(deployment(4, prefix_caching=True), iter([chunk]))
+    twin.advance(3.0)
+    assert twin._state.replicas[0, rep.CACHED] == 32
+    twin.resize("v-0", 2, C)
+    twin.advance(7.5)
+    row = twin._state.replicas[0]
+    assert (row[rep.BLOCKS], row[rep.RUNNING], row[rep.PREEMPTIONS]) == (20, 1, 0)
+    # What is left beside the 7 is three prefix blocks of 4.
+    assert (row[rep.FREE], row[rep.CACHED]) == (13, 12)
+    twin.advance(60.0)
+    assert twin.finish().requests["outcome"].tolist() == [Outcome.DONE] * 2
 
 
 def test_a_restart_drops_everything_and_starts_with_the_new_size() -> None:

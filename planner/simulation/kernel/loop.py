@@ -13,6 +13,7 @@ from planner.simulation.kernel import rep, slot, svc, total
 from planner.simulation.kernel.compiling import compiled
 from planner.simulation.kernel.ends import end, fail, leave, release_held, retire_if_empty
 from planner.simulation.kernel.heaps import next_key, pop_event, push_event
+from planner.simulation.kernel.prefixes import reclaim
 from planner.simulation.kernel.routing import dispatch, enqueue, kv_usage, route
 from planner.simulation.kernel.state import Floats, Int32s, Ints, State
 from planner.simulation.kernel.steps import begins_at, preempt_last, run_engine
@@ -302,15 +303,16 @@ def kill(st: State, r: int, state: int, at_s: float) -> None:
 
 @compiled
 def shed_ranks(st: State, r: int, ranks: int, kept: int, at_s: float) -> None:
-    """Abort what runs on ranks that go (requests are spread evenly), then preempt until the rest fits."""
+    """Abort what runs on ranks that go (requests are spread evenly); forget prefixes, and preempt until the rest fits."""
     for s in range(st.slots.shape[0]):
         place = st.slots[s, slot.PLACE]
         running = place in (slot.PREFILLING, slot.DECODING, slot.AT_WORKER)
         if running and st.slots[s, slot.REPLICA] == r and st.slots[s, slot.REQUEST] % ranks >= kept:
             _abort(st, s, at_s)
     row = st.replicas[r]
-    while row[rep.RUNNING] and (row[rep.FREE] < row[rep.CACHED] or row[rep.RUNNING] > row[rep.MAX_SEQS]):
+    while row[rep.RUNNING] and (row[rep.FREE] < 0 or row[rep.RUNNING] > row[rep.MAX_SEQS]):
         preempt_last(st, r)
+    reclaim(st, r)
 
 
 @compiled

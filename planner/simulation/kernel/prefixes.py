@@ -70,7 +70,7 @@ def _unlist(st: State, r: int, e: int) -> None:
 def reclaim(st: State, r: int) -> None:
     """Forget least recently used prefixes until the blocks that were taken are there."""
     row, entries = st.replicas[r], st.entries[r]
-    while row[rep.FREE] < row[rep.CACHED]:
+    while row[rep.FREE] < row[rep.CACHED] and row[rep.OLDEST]:
         e = row[rep.OLDEST] - 1
         _unlist(st, r, e)
         _erase(st, r, _find(st, r, entries[e, _HASH]))
