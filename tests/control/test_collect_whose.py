@@ -117,6 +117,29 @@ def test_what_is_in_engines_is_unknown_where_one_of_them_does_not_say() -> None:
     assert one.traffic[0].in_flight is None
 
 
+@pytest.mark.parametrize("cluster", ["", "eu"])
+def test_series_need_not_name_the_only_cluster(cluster: str) -> None:
+    variant = a_variant("v", "p", "q", cluster="eu")
+    place, row = an_engine("p")
+    sightings = seen(
+        (place._replace(cluster=cluster), row), routers=[RouterRow(cluster, "a", "", "m", {"queued": 1.0})]
+    )
+    reading = assemble(sightings, [variant], 1e9)
+    assert [(each.instance, each.cluster, each.variant) for each in reading.engines] == [
+        ("p:8000", "eu", "v"), ("q", "eu", "v")
+    ]  # fmt: skip
+    assert [(each.cluster, each.queued) for each in reading.traffic] == [("eu", 1.0)]
+
+
+def test_series_of_several_clusters_must_name_theirs() -> None:
+    variants = [a_variant("v", "p", cluster="eu"), a_variant("v", "p", cluster="us")]
+    place, row = an_engine("p")
+    named = assemble(seen((place._replace(cluster="us"), row)), variants, 1e9)
+    assert [(each.cluster, each.variant) for each in named.engines if each.age_s is not None] == [("us", "v")]
+    nameless = assemble(seen((place, row)), variants, 1e9)
+    assert [each.variant for each in nameless.engines if each.age_s is not None] == [""]
+
+
 def a_queue(namespace: str = "", **more: Any) -> RouterRow:
     return RouterRow("", namespace, more.pop("pool", ""), "m", {"queued": 4.0} | more)
 

@@ -54,12 +54,14 @@ def assemble(
     for place, row in sightings.rows.items():
         owner = whose.variant_of(place, row)
         _forget_the_last_process(row.values, now_s)
-        engines.append(_engine(place, row, owner, names[place]))
-        served.append(Served.of(place, row, owner))
+        cluster = whose.cluster_of(place.cluster)
+        engines.append(_engine(place, row, owner, (names[place], whose.name_of(cluster))))
+        served.append(Served.of(place, row, owner, cluster=cluster))
     unseen = whose.unseen(sightings.rows)
     engines += [_unseen(owner, pod) for owner, pod in unseen]
     served += [
-        Served(owner.cluster or "", owner.namespace, owner.model, owner.model, None) for owner, _ in unseen
+        Served(whose.cluster_of(owner.cluster), owner.namespace, owner.model, owner.model, None)
+        for owner, _ in unseen
     ]
     traffic, about_traffic = traffic_of(sightings, served, whose, pools=pools or {})
     told = [
@@ -113,15 +115,19 @@ def _forget_the_last_process(values: dict[str, float], now_s: float) -> None:
             values[peak] = values[now]
 
 
-def _engine(place: Place, row: Row, owner: VariantObservation | None, name: str) -> EngineObservation:
+def _engine(
+    place: Place, row: Row, owner: VariantObservation | None, named: tuple[str, str | None]
+) -> EngineObservation:
+    """One engine; ``named`` is its name and that of its cluster."""
     values: dict[str, Any] = {
         field: value
         for field, value in row.values.items()
         if field in _SHOWN_FIELDS and not math.isnan(value)
     }
+    name, cluster = named
     return EngineObservation(
         instance=name,
-        cluster=(owner.cluster if owner is not None else place.cluster) or None,
+        cluster=cluster,
         namespace=place.namespace or (owner.namespace if owner is not None else ""),
         pod=place.pod,
         variant=row.variant if owner is None else owner.name,

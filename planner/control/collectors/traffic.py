@@ -24,7 +24,7 @@ class Served(NamedTuple):
     """What one engine adds to its service.
 
     Attributes:
-        cluster: of the engine.
+        cluster: of the engine, as clusters are compared.
         namespace: of the engine.
         model: of its variant, else as it says.
         said: served model name, as the engine says it.
@@ -38,12 +38,12 @@ class Served(NamedTuple):
     requests: float | None
 
     @classmethod
-    def of(cls, place: Place, row: Row, owner: VariantObservation | None) -> Self:
+    def of(cls, place: Place, row: Row, owner: VariantObservation | None, *, cluster: str) -> Self:
         """The share of one engine."""
         running, waiting = row.values.get("running", math.nan), row.values.get("waiting_now", math.nan)
         known = not math.isnan(running + waiting)
         return cls(
-            place.cluster if owner is None else owner.cluster or "",
+            cluster,
             place.namespace if owner is None else owner.namespace,
             row.model if owner is None else owner.model,
             row.model,
@@ -71,33 +71,37 @@ def traffic_of(
         if namespace is None:
             homeless[row.model] = row
             continue
-        model = called.get((row.cluster, namespace, row.model), row.model)
-        values = services.setdefault((row.cluster, namespace, model), {})
+        cluster = whose.cluster_of(row.cluster)
+        model = called.get((cluster, namespace, row.model), row.model)
+        values = services.setdefault((cluster, namespace, model), {})
         for field, value in row.values.items():
             if not math.isnan(value):
                 values[field] = values.get(field, 0.0) + value
     held = _held(served)
-    for (cluster, namespace, said), count in sightings.completed.items():
+    for (at, namespace, said), count in sightings.completed.items():
+        cluster = whose.cluster_of(at)
         model = called.get((cluster, namespace, said), said)
         values = services.setdefault((cluster, namespace, model), {})
         values["completed"] = values.get("completed", 0.0) + count
     rows = tuple(
-        _row(service, services.get(service, {}), held.get(service))
+        _row(service, services.get(service, {}), held.get(service), cluster=whose.name_of(service[0]))
         for service in sorted({*services, *held})
         if service[2]
     )
     return rows, tuple(_about_homeless(row) for row in homeless.values())
 
 
-def _row(service: Service, values: Mapping[str, float], held: float | None) -> TrafficObservation:
-    cluster, namespace, model = service
+def _row(
+    service: Service, values: Mapping[str, float], held: float | None, *, cluster: str | None
+) -> TrafficObservation:
+    _, namespace, model = service
     values = {
         other: values[other_name] for other, other_name in _STAND_INS.items() if other_name in values
     } | {**values}
     return TrafficObservation(
         model=model,
         namespace=namespace,
-        cluster=cluster or None,
+        cluster=cluster,
         completed=values.get("completed"),
         in_flight=held if held is not None else values.get("in_flight"),
         **{field: min(values[field], _MOST[field]) for field in _ROUTED if field in values},
@@ -140,7 +144,8 @@ def _namespace_of(
     """Where a queue without namespace belongs: by its pool, else the only namespace that serves the model."""
     if row.pool in pools:
         return pools[row.pool]
-    known = whose.namespaces_of(row.cluster, row.model) or homes.get((row.cluster, row.model), set())
+    cluster = whose.cluster_of(row.cluster)
+    known = whose.namespaces_of(cluster, row.model) or homes.get((cluster, row.model), set())
     return next(iter(known)) if len(known) == 1 else None
 
 
