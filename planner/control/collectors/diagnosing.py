@@ -16,6 +16,7 @@ from planner.control.collectors.names import (
     Measure,
     engine_of,
     plain,
+    spellings,
 )
 from planner.errors import nearest
 
@@ -24,6 +25,22 @@ __all__ = ["about_names", "about_page", "absent_series", "kinds_of"]
 _V0: Final = frozenset({"vllm:gpu_cache_usage_perc", "vllm:gpu_prefix_cache_hit_rate"})
 _SHOWN: Final = 5
 _SUFFIXES: Final = ("_bucket", "_sum", "_count", "_total", "_created")
+
+
+def _bare(name: str) -> str:
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+_KNOWN: Final = frozenset(
+    _bare(spelled)
+    for measure in (*ENGINE_MEASURES, *ROUTER_MEASURES)
+    for way in measure.ways
+    for name in way.series
+    for spelled in spellings(name)
+)
+"""Series that say something else are no new names of a missing one."""
 
 
 def kinds_of(names: Iterable[str]) -> frozenset[str]:
@@ -65,18 +82,12 @@ def _absent(
     if not wanted or any(all(plain(name) in known for name in series) for series in wanted):
         return None
     missing = [name for name in wanted[0] if plain(name) not in known]
-    close = nearest(_bare(missing[0]), {_bare(name) for name in ours} - {_bare(name) for name in wanted[0]})
+    close = nearest(_bare(missing[0]), {_bare(name) for name in ours} - _KNOWN)
     return Finding(
         subject=missing[0],
         problem=f"not {where}, so {measure.field} is unknown",
         remedy=_reason(measure, missing[0], close),
     )
-
-
-def _bare(name: str) -> str:
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
 
 
 def _reason(measure: Measure, name: str, close: str | None) -> str:
