@@ -22,6 +22,8 @@ class Origin(StrEnum):
     """Code, documentation or shipped configuration of the system that is reproduced."""
     CHOSEN = "chosen"
     """Nobody states it; chosen for the reason given, without looking at the published figure."""
+    FITTED = "fitted"
+    """Fitted to one part of what was measured; judged on the other."""
     TUNED = "tuned"
     """Nobody states it; set so that a named figure comes out, then the same in all other experiments."""
 

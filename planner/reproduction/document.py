@@ -15,8 +15,9 @@ Written by `make reproduction` (`fleetplan reproduce all -o docs`); do not edit.
 bytes. Every experiment runs in the digital twin ([simulation](simulation.md), [autoscalers](autoscaling.md)).
 
 **Origins.** *paper*: the publication states it. *source*: code, documentation or shipped configuration of the system.
-*chosen*: nobody states it; the reason is beside it. *tuned*: nobody states it, and it was set so that the figure named
-beside it comes out; it is then the same in every other experiment of its family. Intervals are 95 % (Student's t over seeds).
+*chosen*: nobody states it; the reason is beside it. *fitted*: to one part of what was measured, judged on the other.
+*tuned*: nobody states it, and it was set so that the figure named beside it comes out; it is then the same in every other
+experiment of its family. Intervals are 95 % (Student's t over seeds).
 """
 
 

@@ -73,7 +73,8 @@ _NOTES: Final = (
     "**What is compared.** Arrivals and lengths are those of the run, request by request, and the engine has the options "
     "of the run. First tokens count from the client's arrival; the clocks of client and engine are set against each other "
     "by the request that was queued soonest. ITL is the mean time per output token of each request, since single tokens "
-    "were not recorded. The second half of the requests is on its own because no fit has looked at its tokens.",
+    "were not recorded. The second half of the requests is on its own because no fit has looked at its tokens; which form is "
+    "fitted, and how residuals weigh, was settled with both runs at hand.",
     "**What it takes** is in the last table: steps are composed one ahead (asynchronous scheduling), so that whoever "
     "comes is seen a step later; and attention of a chunk and of decoding requests in one kernel call takes longer than "
     "both alone, as the kernel times show.",
@@ -132,7 +133,7 @@ def _parameters(compared: Sequence[Comparison]) -> Iterator[Parameter]:
             yield Parameter(
                 name=f"{llm}: {each.profile.name}",
                 value=f"{value} (s)",
-                origin=Origin.CHOSEN,
+                origin=Origin.FITTED,
                 why="least robust squares over latencies of the first half only",
             )
 
