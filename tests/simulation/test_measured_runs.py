@@ -129,6 +129,12 @@ def test_a_fit_on_one_half_tells_the_other_half(shape: StepShape) -> None:
         assert abs(getattr(found, goal.figure) - right) < abs(getattr(before, goal.figure) - right)
 
 
+def test_an_engine_that_is_too_small_for_its_run_is_told(shape: StepShape) -> None:
+    engine = synthetic(shape, shape.start)
+    with pytest.raises(ConfigurationError, match=r"requests of made do not fit 60 blocks"):
+        Engine(engine.declared, engine.run, 60).replayed(shape.timing(np.array(list(shape.start.values()))))
+
+
 def terms() -> Iterator[tuple[str, str, float]]:
     """For a step of 32 decoding requests of 1,000 tokens, and one that prefills 512 beside them: what each adds, s."""
     yield "request", "decode", 32

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from models.simulation import ReplicaSpec, ServiceSpec, TwinSpec
+from models.simulation import Outcome, ReplicaSpec, ServiceSpec, TwinSpec
 from models.twin_timing import TableTiming, Timing
 from models.variant import Parallelism, Variant
 from planner.errors import ConfigurationError
@@ -172,7 +172,11 @@ class Engine:
         return TwinSpec(services=(ServiceSpec(name=_SERVICE),), replicas=(replica,))
 
     def replayed(self, timing: Timing, *, looks_ahead: bool | None = None) -> Timeline:
-        """What the twin does with the same requests; arguments as of :meth:`fleet`."""
+        """What the twin does with the same requests; arguments as of :meth:`fleet`.
+
+        Raises:
+            ConfigurationError: the engine's KV cache cannot hold a request that the engine has served.
+        """
         run = self.run
         chunk = RequestChunk(run.arrival_s, run.input_tokens, run.output_tokens)
         twin = Twin(self.fleet(timing, looks_ahead=looks_ahead), iter([chunk]))
@@ -181,6 +185,9 @@ class Engine:
         result = twin.finish()
         result.check_conservation()
         rows = result.requests
+        failed = int(np.sum(rows["outcome"] != Outcome.DONE))
+        if failed:
+            raise ConfigurationError(f"{failed} requests of {run.name} do not fit {self.kv_blocks} blocks")
         return Timeline(
             run.input_tokens,
             run.output_tokens,
