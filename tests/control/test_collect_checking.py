@@ -9,12 +9,12 @@ import pytest
 
 from models.observation import Finding
 from planner.clock import FakeClock
+from planner.control.collectors.access import Access
 from planner.control.collectors.checking import check
 from planner.control.collectors.names import ENGINE_MEASURES, ROUTER_MEASURES, plain
 from planner.control.collectors.options import LabelNames
 from planner.control.collectors.prometheus_api import PrometheusApi
 from planner.control.collectors.queries import Questions
-from planner.control.collectors.transport import Access
 
 VLLM = sorted(
     {name for each in ENGINE_MEASURES for way in each.ways for name in way.series if name.startswith("vllm:") and "gpu" not in name}

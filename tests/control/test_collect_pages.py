@@ -221,14 +221,25 @@ def test_an_engine_that_does_not_answer_ages_and_one_that_is_not_asked_for_is_go
     assert [each.pod for each in reader.read((), clock.unix_s()).engines] == ["pod-b"]
 
 
-def test_pages_are_read_no_faster_than_allowed_and_late_ones_are_missed() -> None:
+def test_pages_are_read_no_faster_than_allowed_and_those_that_waited_longest_come_first() -> None:
     clock = FakeClock(1e9)
     hosts = [f"h{index}:1" for index in range(30)]
     reader = direct(lambda _: httpx.Response(200, text=an_engine_page()), *hosts, clock=clock, per_second=10, within_s=1, parallel=1)  # fmt: skip
-    reading = reader.read((), clock.unix_s())
+    first = reader.read((), clock.unix_s())
     assert clock.monotonic_s() <= 1.1
-    assert 10 <= len(reading.engines) <= 11
-    assert not reading.complete
+    assert 10 <= len(first.engines) <= 11
+    assert not first.complete
+    for _ in range(2):
+        last = reader.read((), clock.unix_s())
+    assert len(last.engines) == 30
+    assert last.complete
+    clock.advance(100.0)
+    stale = reader.read((), clock.unix_s())
+    assert "19 of 30 pages" in problems_of(stale) or "20 of 30 pages" in problems_of(stale)
+
+
+def problems_of(reading: MetricsReading) -> str:
+    return " ".join(each.problem for each in reading.findings)
 
 
 def test_wrong_endpoints_are_refused_together() -> None:

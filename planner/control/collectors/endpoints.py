@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from models.ids import Name
-from models.observation import Finding, VariantObservation
+from models.observation import Finding, FreshnessLimits, VariantObservation
 from models.units import Count, PositiveCount, PositiveSeconds
 from models.value import Value
 from planner.clock import Clock
+from planner.control.collectors.access import Credentials, Fault, Trouble, checked, shown_url
 from planner.control.collectors.options import options_of
 from planner.control.collectors.pages import Origin, PageBook
-from planner.control.collectors.transport import (
-    Connections,
-    Credentials,
-    Fault,
-    Trouble,
-    Web,
-    checked,
-    shown_url,
-)
+from planner.control.collectors.transport import Connections, Web
 from planner.control.protocols import MetricsReading
 from planner.errors import ConfigurationError
 from planner.errors import Finding as InputFinding
@@ -36,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "EndpointOptions", "EndpointSource", "source"]
 
+_FRESH_S: Final = FreshnessLimits().fresh_s
 Finder = Callable[[Sequence[VariantObservation]], Sequence["Endpoint"]]
 
 
@@ -65,7 +59,7 @@ class EndpointOptions(Credentials):
     parallel: PositiveCount = Field(16, le=256, description="pages read at once")
     per_second: float = Field(500.0, gt=0, le=1e5, description="pages begun per second at most")
     within_s: PositiveSeconds = Field(
-        10.0, description="time for one reading of all pages, s; what is late is missed"
+        10.0, description="time for one reading, s; pages whose turn does not come are first in the next"
     )
     retention_s: PositiveSeconds = Field(
         600.0, le=86_400, description="period over which arrived and completed requests are counted, s"
@@ -121,36 +115,52 @@ class EndpointSource:
         self._book = PageBook(retention_s=options.retention_s, pools=options.pools)
 
     def read(self, variants: Sequence[VariantObservation], now_s: float) -> MetricsReading:
-        """See :class:`planner.control.protocols.MetricsSource`. Rates need two readings."""
+        """See :class:`planner.control.protocols.MetricsSource`. Rates need two readings.
+
+        Where there is no time for all pages, those go first that have waited longest, and the reading is complete as
+        long as none of the others is too old.
+        """
         endpoints = self._fixed if self._finder is None else tuple(self._finder(variants))
         self._forget_all_but(endpoints)
+        begun_s = self._clock.monotonic_s()
+        waited = sorted(endpoints, key=lambda each: self._book.last_s(each.origin) or 0.0)
+        findings: list[Finding] = []
+        late: list[Endpoint] = []
+        for endpoint, answer in zip(waited, self._pages(waited), strict=True):
+            if answer is None:
+                late.append(endpoint)
+            elif isinstance(answer, Fault):
+                findings.append(_unread(endpoint, answer))
+            else:
+                text, read_s = answer
+                self._book.take(endpoint.origin, text, now_s + read_s - begun_s)
+        # Pages are as old as they are when the last one has come.
+        ended_s = now_s + self._clock.monotonic_s() - begun_s
+        old = [each for each in late if ended_s - (self._book.last_s(each.origin) or 0.0) >= _FRESH_S]
+        if old:
+            findings.append(_too_late(len(old), len(endpoints), self.options))
+        return self._book.reading(variants, ended_s, findings=findings, complete=not findings)
+
+    def _pages(self, endpoints: Sequence[Endpoint]) -> Iterator[tuple[str, float] | Fault | None]:
+        """Each page and when it came (monotonic, s); None where its turn did not come in time."""
         begun_s = self._clock.monotonic_s()
         end_s = begun_s + self.options.within_s
         pace = _Pace(self._clock, 1.0 / self.options.per_second, Lock(), begun_s)
 
-        def one(endpoint: Endpoint) -> tuple[str, float] | Fault:
+        def one(endpoint: Endpoint) -> tuple[str, float] | Fault | None:
             if not pace.wait(end_s):
-                return Fault(Trouble.TIMEOUT, f"not reached within {self.options.within_s:g} s")
+                return None
             try:
-                text = self._web(endpoint).get("", end_s=end_s).decode("utf-8", "replace")
+                body = self._web(endpoint).get("", end_s=end_s)
             except Fault as fault:
                 return fault
             except ValueError:
-                return Fault(
-                    Trouble.REFUSED, f"{shown_url(endpoint.url)[:200]} is no address that we may read"
-                )
-            return text, now_s + self._clock.monotonic_s() - begun_s
+                where = shown_url(endpoint.url)[:200]
+                return Fault(Trouble.REFUSED, f"{where} is no address that we may read")
+            return body.decode("utf-8", "replace"), self._clock.monotonic_s()
 
-        findings: list[Finding] = []
         with ThreadPoolExecutor(min(self.options.parallel, max(1, len(endpoints)))) as pool:
-            for endpoint, answer in zip(endpoints, pool.map(one, endpoints), strict=True):
-                if isinstance(answer, Fault):
-                    findings.append(_unread(endpoint, answer))
-                else:
-                    self._book.take(endpoint.origin, *answer)
-        # Pages are as old as they are when the last one has come.
-        ended_s = now_s + self._clock.monotonic_s() - begun_s
-        return self._book.reading(variants, ended_s, findings=findings, complete=not findings)
+            yield from pool.map(one, endpoints)
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -185,6 +195,14 @@ def _unread(endpoint: Endpoint, fault: Fault) -> Finding:
         subject=f"page of {endpoint.pod or endpoint.origin.instance}",
         problem=str(fault),
         remedy=remedies.get(fault.trouble, "its last page is used until it is too old"),
+    )
+
+
+def _too_late(late: int, of: int, options: EndpointOptions) -> Finding:
+    return Finding(
+        subject="pages",
+        problem=f"{late} of {of} pages were not read for {_FRESH_S:g} s: no time was left within {options.within_s:g} s",
+        remedy="allow more at once (parallel, per_second, within_s), or let a Prometheus gather them",
     )
 
 

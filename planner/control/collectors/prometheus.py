@@ -16,13 +16,13 @@ from models.units import PositiveCount, PositiveSeconds
 from planner.clock import Clock
 from planner.collecting import collection_paused
 from planner.control.collectors import queries
+from planner.control.collectors.access import Access, Fault, Trouble, checked
 from planner.control.collectors.assembling import assemble
 from planner.control.collectors.checking import check
 from planner.control.collectors.options import LabelNames, options_of
 from planner.control.collectors.prometheus_api import Answer, Labels, PrometheusApi, Sample
 from planner.control.collectors.queries import Questions
 from planner.control.collectors.sightings import Sightings
-from planner.control.collectors.transport import Access, Fault, Trouble, checked
 from planner.control.collectors.vectors import Vectors
 from planner.control.protocols import MetricsReading
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from planner.clock import Clock
+from planner.control.collectors.access import Access, Fault, Trouble
 from planner.control.collectors.sightings import Row
-from planner.control.collectors.transport import Access, Connections, Fault, Trouble, Web
+from planner.control.collectors.transport import Connections, Web
 
 if TYPE_CHECKING:
     import httpx

@@ -1,4 +1,4 @@
-"""HTTP to others, with limits: TLS, tokens, time, size and retries. What fails says why and never shows a secret."""
+"""HTTP to others, with limits of time and size and with retries. What fails is a fault that shows no secret."""
 
 from __future__ import annotations
 
@@ -7,156 +7,33 @@ import ssl
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
 from threading import Lock
-from typing import Final, Self
-from urllib.parse import urlsplit, urlunsplit
+from typing import Final
 
 import httpx
-from pydantic import Field, SecretStr, field_validator, model_validator
 from tenacity import RetryCallState, Retrying, retry_if_exception
 
-from models.units import Count, PositiveCount, PositiveSeconds
-from models.value import Value
 from planner.clock import Clock
-from planner.errors import ConfigurationError
+from planner.control.collectors.access import (
+    Access,
+    Credentials,
+    Fault,
+    Retries,
+    Trouble,
+    shown_url,
+    token_of,
+    trust_of,
+)
 
-__all__ = [
-    "Access",
-    "Connections",
-    "Credentials",
-    "Fault",
-    "Retries",
-    "Trouble",
-    "Web",
-    "checked",
-    "shown_url",
-]
+__all__ = ["Connections", "Web"]
 
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-_SECRET_BYTES: Final = 65_536
 _BUSY: Final = 429
 _LONGEST_WAIT: Final = 5
 """Digits of the seconds that a server may ask us to wait."""
 _SERVER: Final = 500
 _POST_REFUSED: Final = (405, 501)
-
-
-class Trouble(StrEnum):
-    """Why a call failed."""
-
-    UNREACHABLE = "unreachable"
-    TIMEOUT = "timeout"
-    TLS = "tls"
-    DENIED = "denied"
-    REFUSED = "refused"
-    BUSY = "busy"
-    TOO_LARGE = "too large"
-    GARBLED = "garbled"
-
-
 _PASSING: Final = frozenset({Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.BUSY})
 """Troubles that may be gone in a moment."""
-
-
-class Fault(Exception):  # noqa: N818 - a fact about a call, turned into a finding; never leaves the collectors
-    """A call that failed.
-
-    Args:
-        trouble: why.
-        message: one sentence without secrets.
-        status: of the answer; None: there was none.
-        after_s: seconds that the server asks us to wait; None: it does not say.
-    """
-
-    def __init__(
-        self, trouble: Trouble, message: str, *, status: int | None = None, after_s: float | None = None
-    ) -> None:
-        super().__init__(message)
-        self.trouble, self.status, self.after_s = trouble, status, after_s
-
-
-class Retries(Value):
-    """How often a call is tried, and how long is waited in between; defaults are those of llm-d's autoscaler."""
-
-    first_s: PositiveSeconds = Field(
-        0.5, description="wait before the second try, s; doubled for each further one"
-    )
-    tries: PositiveCount = Field(5, le=20, description="tries in all")
-    jitter: float = Field(0.1, ge=0, le=1, description="share by which a wait is longer at random")
-
-
-class Credentials(Value):
-    """How servers let us in, and what is asked of their answers."""
-
-    bearer_token: SecretStr | None = Field(None, description="token; better in a file, which may be renewed")
-    token_file: Path | None = Field(None, description="file with the token, read again for every call")
-    ca_file: Path | None = Field(None, description="certificates to trust (PEM); None: those of the system")
-    client_cert: Path | None = Field(None, description="our certificate (PEM)")
-    client_key: Path | None = Field(None, description="its key (PEM); None: in the file of the certificate")
-    server_name: str | None = Field(
-        None, description="name in the server's certificate, where it is not the host"
-    )
-    insecure_skip_verify: bool = Field(False, description="trust any certificate; for trials alone")
-    allow_http: bool = Field(False, description="allow http to another machine, and credentials over it")
-    timeout_s: PositiveSeconds = Field(10.0, le=600, description="longest time of one call, s")
-    most_bytes: Count = Field(256 * 2**20, description="longest answer, bytes")
-    retries: Retries = Field(Retries(), description="of calls that fail for a moment")
-
-    @model_validator(mode="after")
-    def _has_one_token(self) -> Self:
-        if self.bearer_token is not None and self.token_file is not None:
-            raise ValueError("bearer_token and token_file; allowed: one of them")
-        return self
-
-    def at(self, url: str) -> Access:
-        """Access to one server.
-
-        Raises:
-            pydantic.ValidationError: that is no address, or one that would show what we send.
-        """
-        return Access(url=url, **{name: getattr(self, name) for name in Credentials.model_fields})
-
-
-class Access(Credentials):
-    """Where a server is and how it lets us in."""
-
-    url: str = Field(description="address, e.g. https://prometheus.monitoring:9090")
-
-    @field_validator("url")
-    @classmethod
-    def _is_an_address(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            known = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            known = False
-        if not known:
-            raise ValueError("no address; allowed: http://HOST[:PORT] or https://HOST[:PORT]")
-        if "@" in parts.netloc:
-            raise ValueError(
-                "a user in the address, which messages would show; allowed: a token, a token file or a certificate"
-            )
-        return url.rstrip("/")
-
-    @model_validator(mode="after")
-    def _keeps_secrets(self) -> Self:
-        parts = urlsplit(self.url)
-        if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not self.allow_http:
-            raise ValueError(
-                "http to another machine, which shows everything to everybody on the way; allowed: https, or allow_http"
-            )
-        return self
-
-
-def shown_url(url: str) -> str:
-    """An address without user, password, query and fragment."""
-    try:
-        parts = urlsplit(url)
-        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    except ValueError:
-        return "an address that cannot be read"
 
 
 class Connections:
@@ -187,7 +64,7 @@ class Connections:
             client = self._clients.get(secure)
             if client is None:
                 client = self._clients[secure] = httpx.Client(
-                    verify=_trust(self._credentials) if secure else False,
+                    verify=trust_of(self._credentials) if secure else False,
                     transport=self._transport,
                     follow_redirects=False,
                     # Proxies and passwords of the user's environment are not ours to hand on.
@@ -315,31 +192,15 @@ class Web:
     def _without_secrets(self, body: bytes) -> str:
         """The beginning of an answer in one line; a server that repeats our token is not repeated."""
         said = " ".join(body[:2000].decode("utf-8", "replace").split())
-        token = self._token()
+        token = token_of(self.access)
         return (said.replace(token, "…") if token else said)[:300]
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept-Encoding": "identity", "User-Agent": "fleetplan"}
-        token = self._token()
+        token = token_of(self.access)
         if token:
             headers["Authorization"] = f"Bearer {token}"
         return headers
-
-    def _token(self) -> str | None:
-        if self.access.bearer_token is not None:
-            return self.access.bearer_token.get_secret_value()
-        if self.access.token_file is None:
-            return None
-        try:
-            with self.access.token_file.open("rb") as file:
-                token = file.read(_SECRET_BYTES).decode("ascii").strip()
-        except (OSError, UnicodeError) as cause:
-            token, why = "", getattr(cause, "strerror", None) or "no text"
-        else:
-            why = "empty"
-        if not token or not token.isprintable():
-            raise Fault(Trouble.DENIED, f"the token file {self.access.token_file} cannot be used: {why}")
-        return token
 
 
 class _Waits:
@@ -355,30 +216,6 @@ class _Waits:
         # Chance of the machine: that many of us do not come back at once, and nothing that is decided rests on it.
         wait_s *= 1.0 + self._rules.jitter * int.from_bytes(os.urandom(2), "big") / 65_535
         return max(wait_s, fault.after_s or 0.0) if isinstance(fault, Fault) else wait_s
-
-
-def _trust(access: Credentials) -> ssl.SSLContext:
-    """What the server must show, and what we show it.
-
-    Raises:
-        Fault: a certificate cannot be read.
-    """
-    try:
-        context = ssl.create_default_context(cafile=str(access.ca_file) if access.ca_file else None)
-        if access.client_cert is not None:
-            key = str(access.client_key) if access.client_key else None
-            # A password would be asked for on the terminal, and nobody is there.
-            context.load_cert_chain(str(access.client_cert), key, password=lambda: b"")
-    except (OSError, ValueError) as cause:
-        why = cause.strerror if isinstance(cause, OSError) and cause.strerror else "no certificate in PEM"
-        files = [str(file) for file in (access.ca_file, access.client_cert, access.client_key) if file]
-        message = f"certificates cannot be read from {', '.join(files)}: {why}"
-    else:
-        if access.insecure_skip_verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
-    raise Fault(Trouble.TLS, message)
 
 
 def _connect_fault(where: str, cause: httpx.ConnectError) -> Fault:
@@ -409,15 +246,3 @@ def _judge(answer: httpx.Response, said: str, where: str) -> None:
 def _seconds(header: str | None) -> float | None:
     said = header is not None and header.isascii() and header.isdigit() and len(header) <= _LONGEST_WAIT
     return float(header) if said and header is not None else None
-
-
-def checked(access: Credentials) -> None:
-    """Refuse certificates that cannot be read, before the first call.
-
-    Raises:
-        ConfigurationError: says which file.
-    """
-    try:
-        _trust(access)
-    except Fault as fault:
-        raise ConfigurationError(str(fault)) from None
