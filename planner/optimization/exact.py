@@ -22,7 +22,7 @@ from planner.optimization.levels import AGAIN_S, Descent
 from planner.optimization.program import Goal, Key
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
 from planner.optimization.rescue import rescued
-from planner.optimization.warm import WarmStart
+from planner.optimization.warm import WarmStart, recognized
 
 __all__ = ["GOALS", "Hint", "Rescue", "WholeProgram", "descend"]
 
@@ -91,6 +91,8 @@ class WholeProgram:
         """Answer ``problem`` within ``options``."""
         start = self._clock.monotonic_s()
         before = None if options.warm is None else options.warm.formulation
+        if before is not None:
+            problem = recognized(problem, before.index.problem)
         formulation = formulate(problem, before=before)
         formulated = self._clock.monotonic_s()
         descent = self._descend(formulation, options, progress, start)

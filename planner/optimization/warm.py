@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import is_
 
+from models.problem import Candidate, Problem
 from planner.optimization.backends.memory import Memory
 from planner.optimization.formulation import Formulation
 from planner.optimization.program import Key
 
-__all__ = ["WarmStart"]
+__all__ = ["WarmStart", "recognized"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,3 +36,20 @@ class WarmStart:
     def __repr__(self) -> str:
         """Short: it holds a whole program."""
         return f"WarmStart(of {self.formulation.index.problem.name!r})"
+
+
+def recognized(problem: Problem, before: Problem) -> Problem:
+    """An equal problem, with the candidates of the one before where they are equal.
+
+    They know their fingerprints, and whatever was made of them is found again without another look at their fields.
+    """
+    old = before.candidates
+    if len(old) == len(problem.candidates) and all(map(is_, problem.candidates, old)):
+        return problem
+    known = before.candidate
+    candidates = tuple(_either(c, known.get(c.id)) for c in problem.candidates)
+    return problem.model_copy(update={"candidates": candidates})
+
+
+def _either(candidate: Candidate, before: Candidate | None) -> Candidate:
+    return before if before is not None and before == candidate else candidate

@@ -18,7 +18,7 @@ from typing import Final
 from planner.optimization import SOLVERS
 from tests.benchmarks.records import Record, Task, load, parsed, save, time_to
 from tests.benchmarks.registry import ONE_SERVICE_SIZES, Family, Instance
-from tests.benchmarks.solve_one import MELANGE, REPLAN
+from tests.benchmarks.solve_one import MELANGE, REPLANS
 from tests.benchmarks.tables import detail_table, draw, replan_table, summary_table
 
 __all__ = ["cold_starts", "main", "run_all", "tasks", "written"]
@@ -39,7 +39,7 @@ _PATIENCE_S: Final = 240.0
 def tasks(arguments: argparse.Namespace) -> Iterator[Task]:
     """What is to be measured, instance by instance, so that solvers of one instance run one after the other."""
     for family in arguments.families:
-        replan = family == REPLAN
+        replan = family in REPLANS
         for size in arguments.sizes:
             alone = not replan and Instance(Family(family), size).one_service
             if alone is not (size in ONE_SERVICE_SIZES):
@@ -143,7 +143,7 @@ def section_of(records: Sequence[Record], starts: dict[str, float]) -> str:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    families = [*(str(family) for family in Family), REPLAN]
+    families = [*(str(family) for family in Family), *REPLANS]
     parser = argparse.ArgumentParser(description="Measure families of instances by size and solver.")
     parser.add_argument("--families", nargs="+", default=families, choices=families)
     parser.add_argument(

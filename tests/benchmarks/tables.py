@@ -61,11 +61,16 @@ def _compared(record: Record, rivals: Sequence[Record], gap: float) -> str:
 
 def replan_table(records: Sequence[Record]) -> str:
     """Planning again after a drift of demands: from nothing, and from what the plan before left."""
-    lines = ["| instance | solver | cold s | warm s | warm / cold |", "|---|---|--:|--:|--:|"]
+    lines = [
+        "| instance | solver | cold s | warm s | warm / cold | gap cold | gap warm |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
     for record in (r for r in records if r.again):
         cold, warm = record.again["cold_s"], record.again["warm_s"]
+        gaps = (f"{record.again[name]:.3%}" for name in ("cold_gap", "warm_gap"))
         lines.append(
             f"| {record.task.instance} | {record.task.solver} | {cold:.2f} | {warm:.2f} | {warm / cold:.0%} |"
+            f" {' | '.join(gaps)} |"
         )
     return "\n".join(lines)
 

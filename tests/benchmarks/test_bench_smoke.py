@@ -93,7 +93,7 @@ def test_a_solve_in_its_own_process_leaves_a_record() -> None:
 
 def test_planning_again_measures_both_ways() -> None:
     record = measured(Task(REPLAN, 2, "column-generation", 3.0, gap=0.05))
-    assert set(record.again) == {"cold_s", "warm_s"}
+    assert set(record.again) == {"cold_s", "warm_s", "cold_gap", "warm_gap"}
     assert record.violations == 0
 
 
@@ -113,7 +113,9 @@ def test_tables_show_what_was_cut(tmp_path: Path) -> None:
     assert row.count("> 60 s") == 3
     assert "> 30.0×" in row
     assert "never" in detail_table([quick, cut])
-    assert "50%" in replan_table([a_record(again={"cold_s": 1.0, "warm_s": 0.5})])
+    assert "50%" in replan_table(
+        [a_record(again={"cold_s": 1.0, "warm_s": 0.5, "cold_gap": 1e-3, "warm_gap": 1e-4})]
+    )
     draw([quick, cut], tmp_path / "plot.svg")
     assert (tmp_path / "plot.svg").read_text().startswith("<svg")
 

@@ -5,19 +5,26 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import is_
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import planner
 from models.hardware import NodeGrowth, PowerDomain, Quota
 from models.problem import Candidate, Demand, PoolState, Problem
 from models.scenario import Objective, ObjectiveLevel
 from planner.optimization import solve
+from planner.optimization.backends.column_generation.preparation import prepared
 from planner.optimization.backends.column_generation.recollection import Recollection
+from planner.optimization.formulation import formulate
 from planner.optimization.protocol import SolveOptions, SolveResult
-from planner.optimization.warm import WarmStart
+from planner.optimization.warm import WarmStart, recognized
 from planner.referee import assess
 from tests.builders import a_candidate, a_demand, a_pool, a_problem
+from tests.random_problems import random_problem
 
 GAP = 1e-3
 POOLS = ("east", "west", "north")
@@ -201,7 +208,7 @@ def test_a_chain_of_warm_starts_stays_as_good_and_as_small() -> None:
         result = column_generation(problem, result.warm)
         holds_and_agrees(problem, result, column_generation(problem))
         assert result.warm is not None
-        assert result.warm.formulation.index.problem is problem
+        assert result.warm.formulation.index.problem == problem
         kept = result.warm.memory.recall(Recollection)
         assert kept is not None
         assert set(kept.levels) <= {level.name for level in result.solution.proof.levels}
@@ -236,3 +243,73 @@ def test_a_warm_start_can_be_used_twice() -> None:
     after = demands_move(before, rng)
     first, second = column_generation(after, start), column_generation(after, start)
     assert first.solution == second.solution
+
+
+def a_little_later(problem: Problem, rng: random.Random) -> Problem:
+    """A random problem after one of the changes that happen to any of them."""
+
+    def moved(demand: Demand) -> Demand:
+        buckets = tuple(
+            b.but(arrival_rps=round(b.arrival_rps * rng.uniform(0.8, 1.2), 3)) for b in demand.buckets
+        )
+        return demand.but(buckets=buckets)
+
+    demands, candidates = problem.demands, problem.candidates
+    kind = rng.randrange(5)
+    if kind in (0, 1):
+        demands = tuple(map(moved, demands))
+    if kind in (1, 2):
+        dearer = rng.randrange(len(candidates))
+        candidates = tuple(
+            c.but(cost=c.cost * 1.5 + 0.1) if i == dearer else c for i, c in enumerate(candidates)
+        )
+    quotas = (Quota(id="later", gpus=rng.randint(4, 20)),) if kind == 3 else problem.quotas
+    pools = tuple(map(_fuller, problem.pools)) if kind == 4 else problem.pools
+    return problem.but(demands=demands, candidates=candidates, quotas=quotas, pools=pools)
+
+
+def _fuller(pool: PoolState) -> PoolState:
+    return pool.but(nodes=tuple(node.but(free_gpus=node.free_gpus // 2) for node in pool.nodes))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=150, deadline=None)
+def test_what_is_taken_over_from_the_last_program_makes_the_program_of_now(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - instances, not secrets
+    before = random_problem(seed)
+    after = a_little_later(before, rng)
+    taken_over = formulate(after, before=formulate(before)).program
+    assert taken_over == formulate(after).program
+    old, now = prepared(formulate(before).program), prepared(taken_over)
+    again = prepared(taken_over, old)
+    assert again.shape == now.shape
+    for one, other in ((again.rows, now.rows), (again.ties, now.ties)):
+        assert np.array_equal(one.lower, other.lower)
+        assert np.array_equal(one.upper, other.upper)
+        for mine, its in zip(one.terms, other.terms, strict=True):
+            assert np.array_equal(mine, its)
+    assert list(again.ties.position) == list(now.ties.position)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=12, deadline=None)
+def test_warm_and_cold_agree_on_problems_of_every_kind(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - instances, not secrets
+    before = random_problem(seed, objective=Objective(tolerance=0))
+    after = a_little_later(before, rng)
+    holds_and_agrees(
+        after, column_generation(after, column_generation(before).warm), column_generation(after)
+    )
+
+
+def test_values_made_anew_are_recognized() -> None:
+    rng = random.Random(13)  # noqa: S311 - instances, not secrets
+    before = a_fleet(rng, services=3)
+    later = prices_move(before, rng).candidates[0]
+    anew = Problem.model_validate_json(before.model_dump_json())
+    changed = anew.but(candidates=(later, *anew.candidates[1:]))
+    seen = recognized(changed, before)
+    assert (seen, seen.fingerprint) == (changed, changed.fingerprint)
+    assert seen.candidates[0] is later
+    assert all(map(is_, seen.candidates[1:], before.candidates[1:]))
+    assert recognized(before, before) is before
