@@ -40,7 +40,7 @@ def _rows(picture: Picture, panel: str) -> list[dict[str, Any]]:
 
 
 def _title(picture: Picture, panel: str) -> str:
-    return f"{panel}, {picture.y}" if panel else picture.y
+    return ", ".join(part for part in (panel, picture.y) if part)
 
 
 def _bars(picture: Picture, panel: str) -> Any:  # noqa: ANN401 - an Altair chart

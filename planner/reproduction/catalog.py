@@ -12,6 +12,7 @@ from planner.reproduction.elastic_timings import elastic_timings
 from planner.reproduction.measured import NAME as MEASURED
 from planner.reproduction.measured import data_folder, measured_vllm
 from planner.reproduction.wva_cluster import figure_4, figure_5, figure_6, replicas
+from planner.reproduction.wva_ramps import figure_2, figure_3
 
 __all__ = ["EXPERIMENTS", "SEEDS", "reproduce", "runnable"]
 
@@ -19,6 +20,8 @@ SEEDS: Final = 5
 """Runs behind each figure, unless asked otherwise."""
 
 EXPERIMENTS: Final[Mapping[str, Callable[[int], Reproduction]]] = {
+    "wva-fig2": figure_2,
+    "wva-fig3": figure_3,
     "wva-fig4": figure_4,
     "wva-fig5": figure_5,
     "wva-fig6": figure_6,
