@@ -330,6 +330,25 @@ def test_a_server_is_trusted_by_its_ca_and_trusts_our_certificate(secure: Served
     assert not live(secure, ca_file=certificates / "ca.pem").complete
 
 
+def test_certificates_that_are_renewed_are_read_again(
+    secure: Served, certificates: Path, tmp_path: Path
+) -> None:
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes((certificates / "stranger.pem").read_bytes())
+    options = {
+        "url": secure.url,
+        "ca_file": ca,
+        "client_cert": certificates / "client.pem",
+        "client_key": certificates / "client.key",
+    }
+    with closing(source(options | {"retries": {"tries": 1}}, SystemClock())) as reader:
+        assert not reader.read([VARIANT], 0.0).complete
+        ca.write_bytes((certificates / "ca.pem").read_bytes())
+        assert reader.read([VARIANT], 0.0).complete
+        ca.unlink()
+        assert "cannot be read" in problems(reader.read([VARIANT], 0.0))
+
+
 def test_a_server_that_is_not_trusted_is_told_as_such_and_not_tried_again(
     secure: Served, certificates: Path
 ) -> None:

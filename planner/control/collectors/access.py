@@ -22,6 +22,7 @@ __all__ = [
     "Trouble",
     "checked",
     "shown_url",
+    "stamps_of",
     "token_of",
     "trust_of",
 ]
@@ -190,6 +191,15 @@ def trust_of(credentials: Credentials) -> ssl.SSLContext:
             context.verify_mode = ssl.CERT_NONE
         return context
     raise Fault(Trouble.TLS, message)
+
+
+def stamps_of(credentials: Credentials) -> tuple[int, ...]:
+    """When the files of certificates were written, ns; 0 for one that is not there. They change when they are renewed."""
+    return tuple(
+        file.stat().st_mtime_ns if file.exists() else 0
+        for file in (credentials.ca_file, credentials.client_cert, credentials.client_key)
+        if file is not None
+    )
 
 
 def checked(credentials: Credentials) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections import deque
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from planner.control.collectors.access import (
     Retries,
     Trouble,
     shown_url,
+    stamps_of,
     token_of,
     trust_of,
 )
@@ -31,6 +33,8 @@ _BUSY: Final = 429
 _LONGEST_WAIT: Final = 5
 """Digits of the seconds that a server may ask us to wait."""
 _SERVER: Final = 500
+_RETIRED: Final = 2
+"""Clients with former certificates that are kept until calls on them have ended."""
 _POST_REFUSED: Final = (405, 501)
 _PASSING: Final = frozenset({Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.BUSY})
 """Troubles that may be gone in a moment."""
@@ -52,32 +56,46 @@ class Connections:
         self._most = most
         self._transport = transport
         self._lock = Lock()
-        self._clients: dict[bool, httpx.Client] = {}
+        self._clients: dict[bool, tuple[httpx.Client, tuple[int, ...]]] = {}
+        self._retired: deque[httpx.Client] = deque()
 
     def client(self, *, secure: bool) -> httpx.Client:
         """The client for https, or for http, which needs no certificates: reading them takes longer than a call.
+
+        Certificates that were renewed are read again.
 
         Raises:
             Fault: certificates cannot be read.
         """
         with self._lock:
-            client = self._clients.get(secure)
-            if client is None:
-                client = self._clients[secure] = httpx.Client(
-                    verify=trust_of(self._credentials) if secure else False,
-                    transport=self._transport,
-                    follow_redirects=False,
-                    # Proxies and passwords of the user's environment are not ours to hand on.
-                    trust_env=False,
-                    limits=httpx.Limits(max_connections=self._most),
-                )
+            stamps = stamps_of(self._credentials) if secure else ()
+            client, made_of = self._clients.get(secure, (None, ()))
+            if client is None or made_of != stamps:
+                if client is not None:
+                    # Calls of other threads may still be under way on it, though not on those before.
+                    self._retired.append(client)
+                    while len(self._retired) > _RETIRED:
+                        self._retired.popleft().close()
+                client = self._opened(secure=secure)
+                self._clients[secure] = (client, stamps)
             return client
+
+    def _opened(self, *, secure: bool) -> httpx.Client:
+        return httpx.Client(
+            verify=trust_of(self._credentials) if secure else False,
+            transport=self._transport,
+            follow_redirects=False,
+            # Proxies and passwords of the user's environment are not ours to hand on.
+            trust_env=False,
+            limits=httpx.Limits(max_connections=self._most),
+        )
 
     def close(self) -> None:
         """Let go of them."""
         with self._lock:
-            for client in self._clients.values():
+            for client in (*self._retired, *(client for client, _ in self._clients.values())):
                 client.close()
+            self._retired.clear()
             self._clients.clear()
 
 
