@@ -12,8 +12,8 @@ gives becomes step times like this:
 - **the roofline**: its iteration over requests and context, its prefill over chunk and context, at the scenario's
   pessimism.
 - **a rate alone** (a stated capacity, or a source that is not ours) knows no step. The replica is taken to be just
-  inside its promises and trigger at that rate, which is what the rate means: so many requests are in flight by Little's
-  law, and the roofline's steps are stretched until they carry the rate. Where the LLM's size is unknown, half of a step is
+  inside its promises and trigger at that rate, which is what the rate means (the mean at 0.9 of a promised percentile): so
+  many requests are in flight by Little's law, and the roofline's steps are stretched until they carry the rate. Where the LLM's size is unknown, half of a step is
   taken to be fixed, a quarter to follow the decoding requests and a quarter the prefill tokens.
 """
 
@@ -52,6 +52,9 @@ Floats = NDArray[np.float64]
 
 _CHUNKS: Final = (1, 64, 256, 1024, 2048, 4096, 8192, 16_384)
 _CONTEXTS: Final = (16, 512, 2048, 8192, 32_768, 131_072)
+_MEAN_BELOW_PERCENTILE: Final = 0.9
+"""Mean over percentile of a latency whose percentile is promised, where nothing but a rate is known."""
+
 _FIXED, _DECODE, _PREFILL = 0.5, 0.25, 0.25
 
 
@@ -66,6 +69,7 @@ class StepTimes:
         kv_tokens: of the whole KV cache.
         origin: whether figures were given, measured or modeled.
         source: where they are from.
+        in_flight: requests in flight at the rated rate, where the steps were made from it; None: nobody said.
     """
 
     timing: Timing
@@ -74,6 +78,7 @@ class StepTimes:
     kv_tokens: float
     origin: Origin
     source: str
+    in_flight: float | None = None
 
 
 def step_times(
@@ -340,7 +345,7 @@ def _of_rate(question: RatingQuestion, rating: Rating, knowledge: Knowledge) -> 
     else:
         timing = _split(question, in_flight / rating.rated_rps, in_flight)
         how += ", steps half fixed"
-    return StepTimes(timing, requests, tokens, _kv(question, in_flight), rating.origin, how)
+    return StepTimes(timing, requests, tokens, _kv(question, in_flight), rating.origin, how, in_flight)
 
 
 def _stay_s(question: RatingQuestion, rating: Rating) -> float | None:
@@ -352,10 +357,12 @@ def _stay_s(question: RatingQuestion, rating: Rating) -> float | None:
         return e2e_s(ttft_s=rating.ttft_s, itl_s=rating.itl_s, output_tokens=question.output_tokens)
     slo, thresholds = question.slo, question.thresholds
     bounds = []
+    below = 1.0 if slo.at == "mean" else _MEAN_BELOW_PERCENTILE
     if slo.itl_s is not None:
-        bounds.append(e2e_s(ttft_s=slo.ttft_s or 0.0, itl_s=slo.itl_s, output_tokens=question.output_tokens))
+        # First tokens are awaited in queues, where nothing is held.
+        bounds.append(below * e2e_s(ttft_s=0.0, itl_s=slo.itl_s, output_tokens=question.output_tokens))
     if slo.e2e_s is not None:
-        bounds.append(slo.e2e_s)
+        bounds.append(below * slo.e2e_s)
     kv_tokens = kv_capacity(question)
     if kv_tokens is not None:
         held = (thresholds.tau_kv - thresholds.gamma_kv) * kv_tokens / resident_tokens(question)

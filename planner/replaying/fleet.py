@@ -82,6 +82,22 @@ class Playable:
         """Candidates that can run, by name."""
         return tuple(sorted(self.steps))
 
+    @property
+    def in_flight(self) -> dict[str, float]:
+        """Requests in flight on a replica at its rated rate, by candidate; where nobody knows, it is not there."""
+        services = {service.id: busiest(service) for service in self.scenario.services}
+        found: dict[str, float] = {}
+        for candidate in self.problem.candidates:
+            steps = self.steps.get(candidate.id)
+            if steps is not None and steps.in_flight is not None:
+                found[candidate.id] = steps.in_flight
+            elif steps is not None and candidate.kv_tokens_per_rps:
+                # Little: tokens per req/s are the stay times the tokens that a request holds meanwhile.
+                shape = services[candidate.service]
+                held = shape.input_tokens + shape.output_tokens / 2
+                found[candidate.id] = candidate.rated_rps * candidate.kv_tokens_per_rps / held
+        return found
+
     def fleet(
         self, counts: Mapping[str, int], *, nodes_added: Mapping[str, int], also: frozenset[str]
     ) -> Fleet:
@@ -91,6 +107,9 @@ class Playable:
             counts: replicas that are ready at the start, by candidate.
             nodes_added: nodes beside those that are there, by pool; a pool that is not named has as many as it may get.
             also: candidates that may be started though none runs at the start.
+
+        Raises:
+            ConfigurationError: there is no replica, and none may be started.
         """
         known = {name for name in self.steps if counts.get(name, 0) > 0 or name in also}
         candidates = [c for c in self.problem.candidates if c.id in known]
@@ -106,6 +125,10 @@ class Playable:
             for k, service in enumerate(self.scenario.services)
             if service.id not in served and self.hosts[k] == k
         ]
+        if not ordered:
+            raise ConfigurationError(
+                "nothing runs at the start, and no variant can be started: nothing to replay"
+            )
         twin = TwinSpec(
             services=services,
             replicas=tuple(self._replica(c, counts.get(c.id, 0)) for c in ordered),

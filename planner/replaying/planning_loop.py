@@ -69,6 +69,7 @@ class PlannerAutoscaler:
         scenario: what the user states; its rates of arrival are not looked at once requests are seen.
         variants: candidates that can run, by name; others are not asked for.
         routers: of each service as they are; admission goes back to them.
+        in_flight: requests in flight on a replica at its rated rate, by candidate, where it is known.
         settings: how it works.
     """
 
@@ -78,9 +79,11 @@ class PlannerAutoscaler:
         variants: frozenset[str],
         routers: Mapping[str, RouterSpec],
         *,
+        in_flight: Mapping[str, float] | None = None,
         settings: PlannerSettings | None = None,
     ) -> None:
         self._scenario, self._variants, self._routers = scenario, variants, dict(routers)
+        self._in_flight = dict(in_flight or {})
         self._settings = settings or PlannerSettings()
         starts = [v.startup_s for service in scenario.services for v in service.variants]
         given = self._settings
@@ -177,13 +180,28 @@ class PlannerAutoscaler:
             if short != self._held.get(each.service, False):
                 self._held[each.service] = short
                 own = self._routers[each.service]
-                self._changes[each.service] = self._holding(each.service, own) if short else own
+                self._changes[each.service] = self._holding(each.service, own, solution) if short else own
 
-    def _holding(self, service_id: str, own: RouterSpec) -> RouterSpec:
+    def _holding(self, service_id: str, own: RouterSpec, solution: Solution) -> RouterSpec:
+        """Requests wait while replicas have what they carry within the promises, and not past the first token's time."""
         service = next(each for each in self._scenario.services if each.id == service_id)
         first_s = service.slo.ttft_s or service.slo.e2e_s
         wait_s = own.queue_timeout_s if first_s is None else self._settings.late_share * first_s
-        return own.but(admission=Admission.QUEUE, queue_timeout_s=wait_s)
+        thresholds = service.thresholds
+        # One limit is for replicas of all variants: what they have on the mean.
+        counted = {
+            name: count
+            for name, count in solution.counts.items()
+            if self._service_of.get(name) == service_id and name in self._in_flight
+        }
+        replicas = sum(counted.values())
+        mean = sum(self._in_flight[name] * count for name, count in counted.items()) / max(1, replicas)
+        return own.but(
+            admission=Admission.QUEUE,
+            queue_timeout_s=wait_s,
+            saturated_kv=thresholds.tau_kv if mean else thresholds.tau_kv - thresholds.gamma_kv,
+            max_in_flight=max(1, int(mean)) if mean else own.max_in_flight,
+        )
 
 
 def _counted(replicas: tuple[ReplicaObservation, ...]) -> dict[str, tuple[int, int]]:

@@ -219,7 +219,16 @@ def _run(
         result = replace(result, requests=_in_order(kept))
         result.check_conservation()
     figures = _figures(policy, playable, result, tally, autoscaler.changes)
-    return Run(figures, result, tally.over_time.table(), fleet.twin, fleet.notes)
+    return Run(figures, result, tally.over_time.table(), fleet.twin, (*fleet.notes, *_without_room(result)))
+
+
+def _without_room(result: Result) -> Iterator[str]:
+    """Replicas that were to be there at the start and found no GPUs."""
+    for spec in result.spec.replicas:
+        there = sum(life.variant == spec.variant and life.created_s == 0 for life in result.replicas)
+        if there < spec.initial_replicas:
+            missing = spec.initial_replicas - there
+            yield f"{missing} of {spec.initial_replicas} replicas of {spec.variant} found no room at the start"
 
 
 def _experiment(twin: TwinSpec, options: ReplayOptions) -> Experiment:
@@ -237,16 +246,11 @@ def _fleet(playable: Playable, solution: Solution, policy: str, options: ReplayO
     """The fleet of a policy: autoscalers find what runs now or in the plan, the planner every variant."""
     free = options.every_variant or policy == PLANNER
     running = [c.id for c in playable.problem.candidates if c.current and c.id in playable.steps]
-    fleet = playable.fleet(
+    return playable.fleet(
         _counts(playable, solution, options.start),
         nodes_added={str(pool): n for pool, n in solution.nodes_added.items()} if policy == "static" else {},
         also=frozenset(playable.deployable if free else running),
     )
-    if not fleet.twin.replicas:
-        raise ConfigurationError(
-            "nothing runs at the start, and no variant can be started: nothing to replay"
-        )
-    return fleet
 
 
 def _in_order(tables: Sequence[Columns]) -> Columns:
@@ -271,6 +275,7 @@ def _autoscaler(policy: str, playable: Playable, twin: TwinSpec, options: Replay
         playable.scenario,
         frozenset(replica.variant for replica in twin.replicas),
         {service.name: service.router for service in twin.services},
+        in_flight=playable.in_flight,
         settings=options.planner,
     )
 
