@@ -1,0 +1,80 @@
+"""Calls that are repeated while there is hope, and within a limit."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from planner.clock import Clock
+from planner.control.cluster.answers import object_of
+from planner.control.cluster.faults import PASSING, ClusterFault, Rule, Trouble
+from planner.control.cluster.reading import Object
+from planner.control.cluster.transport import Call, Transport
+
+__all__ = ["Limits", "Way", "called", "jittered"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long and how often.
+
+    Attributes:
+        timeout_s: of one call, s.
+        within_s: of a call with all its repetitions, s.
+        tries: of a call that may succeed in a moment.
+        first_s: wait before the second try, doubled for each further one, s.
+        conflicts: how often a write is worked out again because the object changed.
+        page: objects of one page.
+        most: objects of one listing.
+    """
+
+    timeout_s: float = 10.0
+    within_s: float = 30.0
+    tries: int = 5
+    first_s: float = 0.25
+    conflicts: int = 5
+    page: int = 500
+    most: int = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What carries calls, by which clock and in which limits."""
+
+    transport: Transport
+    clock: Clock
+    limits: Limits
+
+
+def called(way: Way, call: Call, rule: Rule, *, passing: frozenset[Trouble] = PASSING) -> Object:
+    """The object that answers a call; repeated after faults of the kinds in ``passing``.
+
+    Args:
+        way: to the API.
+        call: its timeout is that of the limits, or what is left of the time.
+        rule: what it needs, for the message where it is denied.
+        passing: faults that may be gone in a moment.
+
+    Raises:
+        ClusterFault: the last fault.
+    """
+    clock, limits = way.clock, way.limits
+    end_s = clock.monotonic_s() + limits.within_s
+    for tried in range(1, limits.tries + 1):
+        left_s = end_s - clock.monotonic_s()
+        try:
+            timeout_s = max(0.05, min(limits.timeout_s, left_s))
+            return object_of(way.transport.call(replace(call, timeout_s=timeout_s)), rule)
+        except ClusterFault as fault:
+            wait_s = max(jittered(limits.first_s * 2.0 ** (tried - 1)), fault.after_s or 0.0)
+            late = clock.monotonic_s() + wait_s >= end_s
+            if fault.trouble not in passing or tried == limits.tries or late:
+                raise
+        clock.sleep(wait_s)
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+def jittered(wait_s: float) -> float:
+    """A wait that is up to a fifth longer, so that many of us do not come back at once."""
+    # Chance of the machine: nothing that is decided rests on it.
+    return wait_s * (1.0 + 0.2 * int.from_bytes(os.urandom(2), "big") / 65_535)

@@ -1,0 +1,120 @@
+"""Reading objects that others wrote: whatever is not what it should be reads as if it were absent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+__all__ = [
+    "Object",
+    "annotations_of",
+    "at",
+    "controller_of",
+    "count_at",
+    "items_of",
+    "labels_of",
+    "mapping_of",
+    "name_of",
+    "namespace_of",
+    "shown",
+    "text_at",
+    "texts_of",
+    "time_s",
+]
+
+Object = Mapping[str, Any]
+"""An object as JSON has it."""
+
+_MOST: Final = 10**9
+_LONGEST: Final = 4096
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """The value if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def at(value: object, *path: str) -> Any:  # noqa: ANN401 - anything may stand there
+    """What stands at a path of keys; None: nothing, or something on the way is no mapping."""
+    for key in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def items_of(value: object) -> Iterator[Mapping[str, Any]]:
+    """The mappings of a list; others are left out."""
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, dict):
+            yield each
+
+
+def text_at(value: object, *path: str, longest: int = _LONGEST) -> str:
+    """The text at a path; empty where there is none, it is no text, or longer than any is."""
+    found = at(value, *path)
+    return found if isinstance(found, str) and len(found) <= longest else ""
+
+
+def count_at(value: object, *path: str) -> int | None:
+    """The whole number from 0 at a path; None where there is none."""
+    found = at(value, *path)
+    if isinstance(found, float) and math.isfinite(found) and found == int(found):
+        found = int(found)
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= _MOST:
+        return None
+    return found
+
+
+def texts_of(value: object) -> dict[str, str]:
+    """The entries of a mapping whose values are texts, as labels and annotations are."""
+    return {str(key): each for key, each in mapping_of(value).items() if isinstance(each, str)}
+
+
+def name_of(thing: Object) -> str:
+    """``metadata.name``."""
+    return text_at(thing, "metadata", "name", longest=253)
+
+
+def namespace_of(thing: Object) -> str:
+    """``metadata.namespace``; empty for what belongs to the cluster."""
+    return text_at(thing, "metadata", "namespace", longest=253)
+
+
+def labels_of(thing: Object) -> dict[str, str]:
+    """``metadata.labels``."""
+    return texts_of(at(thing, "metadata", "labels"))
+
+
+def annotations_of(thing: Object) -> dict[str, str]:
+    """``metadata.annotations``."""
+    return texts_of(at(thing, "metadata", "annotations"))
+
+
+def controller_of(thing: Object) -> tuple[str, str] | None:
+    """Kind and name of the owner that controls an object; None: nobody does."""
+    for owner in items_of(at(thing, "metadata", "ownerReferences")):
+        if owner.get("controller") is True:
+            kind, name = text_at(owner, "kind"), text_at(owner, "name")
+            return (kind, name) if kind and name else None
+    return None
+
+
+def time_s(value: object) -> float | None:
+    """A time as Kubernetes writes it, seconds of the epoch; None: it is none."""
+    if not isinstance(value, str) or len(value) > 40:  # noqa: PLR2004 - digits of a time
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        return moment.timestamp() if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def shown(thing: Object) -> str:
+    """An object as messages name it: ``Deployment prod/llama``."""
+    where = "/".join(part for part in (namespace_of(thing), name_of(thing) or "(no name)") if part)
+    return " ".join(part for part in (text_at(thing, "kind", longest=100), where) if part)
