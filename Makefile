@@ -12,7 +12,7 @@ UI := $(VENV)/.installed-ui
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ui test test-solvers lint format typecheck bench fit accuracy lock wheel clean
+.PHONY: help demo demo-ui test test-solvers lint format typecheck bench fit accuracy lock reproduction wheel clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fit: $(DEV) ## fit the models of data/performance to the measured tables; needs 
 
 accuracy: $(DEV) ## measure how far figures of performance and power are off and write docs/accuracy.md; needs FLEETPLAN_TEST_DATA
 	$(BIN)/python scripts/accuracy.py
+
+reproduction: $(DEV) ## run the published experiments again in the twin and write docs/reproduction.md with its figures
+	$(BIN)/fleetplan reproduce all --output docs
 
 bench: $(DEV) ## measure families of fleets by size and solver, and write tables and plot into docs/benchmarks.md
 	$(BIN)/python tests/benchmarks/run.py

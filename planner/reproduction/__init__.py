@@ -5,7 +5,7 @@ beside the published ones and with claims that hold or do not. What was tuned to
 same everywhere else.
 """
 
-from planner.reproduction.catalog import EXPERIMENTS, SEEDS, reproduce, runnable
+from planner.reproduction.catalog import EXPERIMENTS, SEEDS, check_names, reproduce, runnable
 from planner.reproduction.document import document
 
-__all__ = ["EXPERIMENTS", "SEEDS", "document", "reproduce", "runnable"]
+__all__ = ["EXPERIMENTS", "SEEDS", "check_names", "document", "reproduce", "runnable"]

@@ -11,10 +11,11 @@ from planner.reproduction.elastic_slo import elastic_slo
 from planner.reproduction.elastic_timings import elastic_timings
 from planner.reproduction.measured import NAME as MEASURED
 from planner.reproduction.measured import data_folder, measured_vllm
+from planner.reproduction.wva_benchmark_page import benchmark
 from planner.reproduction.wva_cluster import figure_4, figure_5, figure_6, replicas
 from planner.reproduction.wva_ramps import figure_2, figure_3
 
-__all__ = ["EXPERIMENTS", "SEEDS", "reproduce", "runnable"]
+__all__ = ["EXPERIMENTS", "SEEDS", "check_names", "reproduce", "runnable"]
 
 SEEDS: Final = 5
 """Runs behind each figure, unless asked otherwise."""
@@ -26,6 +27,7 @@ EXPERIMENTS: Final[Mapping[str, Callable[[int], Reproduction]]] = {
     "wva-fig5": figure_5,
     "wva-fig6": figure_6,
     "wva-replicas": replicas,
+    "wva-benchmark": benchmark,
     "elastic-ep-slo": elastic_slo,
     "elastic-ep-timings": elastic_timings,
     MEASURED: measured_vllm,
@@ -38,6 +40,22 @@ def runnable() -> list[str]:
     return [name for name in EXPERIMENTS if name != MEASURED or data_folder() is not None]
 
 
+def check_names(*names: str) -> None:
+    """Refuse names of no experiment.
+
+    Raises:
+        ConfigurationError: names each with the nearest that there is.
+    """
+    known = ", ".join(EXPERIMENTS)
+    findings = [
+        Finding("", None, "NAME", repr(name), f"all, {known}", nearest(name, EXPERIMENTS))
+        for name in names
+        if name not in EXPERIMENTS
+    ]
+    if findings:
+        raise ConfigurationError.from_findings(findings)
+
+
 def reproduce(name: str, *, seeds: int = SEEDS) -> Reproduction:
     """Run one experiment.
 
@@ -48,12 +66,7 @@ def reproduce(name: str, *, seeds: int = SEEDS) -> Reproduction:
     Raises:
         ConfigurationError: no such experiment, or no seeds.
     """
-    findings = []
-    if name not in EXPERIMENTS:
-        known = ", ".join(EXPERIMENTS)
-        findings.append(Finding("", None, "NAME", repr(name), f"all, {known}", nearest(name, EXPERIMENTS)))
+    check_names(name)
     if seeds < 1:
-        findings.append(Finding("", None, "--seeds", str(seeds), "at least 1"))
-    if findings:
-        raise ConfigurationError.from_findings(findings)
+        raise ConfigurationError.from_findings([Finding("", None, "--seeds", str(seeds), "at least 1")])
     return EXPERIMENTS[name](seeds)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ReproduceOptions", "reproduce"]
 
 _ALL: Final = "all"
-_PAGE: Final = "reproduction.md"
+_PAGE: Final = "reproduction"
 _IMAGES: Final = "images"
 
 
@@ -42,7 +42,7 @@ class ReproduceOptions(Common):
             "-o",
             metavar="DIR",
             show_default=False,
-            help=f"Write {_PAGE} and its figures under {_IMAGES}/ into this folder.",
+            help=f"Write {_PAGE}.md (one experiment: {_PAGE}-NAME.md) and its figures under {_IMAGES}/ into this folder.",
         ),
     ] = None
     force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False
@@ -54,17 +54,19 @@ class ReproduceOptions(Common):
 
 def reproduce(options: ReproduceOptions) -> ExitCode:
     """Run published experiments again in the twin, and set the figures beside the published ones."""
-    from planner.reproduction import EXPERIMENTS, document
+    from planner.reproduction import EXPERIMENTS, check_names, document
 
     if options.name == "list":
         sys.stdout.write("".join(f"{name}\n" for name in EXPERIMENTS))
         return ExitCode.DONE
-    page = None if options.folder is None else _page(options.folder, force=options.force)
+    if options.name != _ALL:
+        check_names(options.name)
+    page = None if options.folder is None else _page(options.folder, options.name, force=options.force)
     found = _run(options)
     if page is not None and options.folder is not None:
-        page.write(document(found, images=_IMAGES))
         _draw(found, options.folder / _IMAGES)
-        note(f"saved to {options.folder / _PAGE}")
+        page.write(document(found, images=_IMAGES))
+        note(f"saved to {page.path}")
     if options.as_json:
         from planner.cli.json_output import as_json
 
@@ -74,7 +76,7 @@ def reproduce(options: ReproduceOptions) -> ExitCode:
     return ExitCode.DONE
 
 
-def _page(folder: Path, *, force: bool) -> Output:
+def _page(folder: Path, name: str, *, force: bool) -> Output:
     """Where the page goes; refused before anything runs.
 
     Raises:
@@ -85,7 +87,8 @@ def _page(folder: Path, *, force: bool) -> Output:
     if not folder.is_dir():
         finding = Finding("", None, "--output", f"no folder {str(folder)!r}", "a folder that exists")
         raise ConfigurationError.from_findings([finding])
-    page = Output(path=folder / _PAGE, ours=begins_with(HEAD), force=force)
+    file = f"{_PAGE}.md" if name == _ALL else f"{_PAGE}-{name}.md"
+    page = Output(path=folder / file, ours=begins_with(HEAD), force=force)
     page.check()
     return page
 
