@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,6 @@ import numpy as np
 
 from models.simulation import Outcome, TwinSpec
 from planner.cli.folders import swap
-from planner.cli.outputs import Output
 from planner.cli.tables import Coded, TableWriter
 from planner.errors import ConfigurationError, Finding
 
@@ -47,9 +47,11 @@ def check_run_folder(path: Path, *, force: bool = False) -> None:
     Raises:
         ConfigurationError: says which of these.
     """
-    # A file in the same place has the same rules but for what may be there already.
-    Output(path=path.resolve().parent / f".{path.resolve().name}.part", ours=lambda _: True).check()
     folder = path.resolve()
+    if not folder.parent.is_dir():
+        _refuse(path, f"no folder {str(folder.parent)!r}", "a folder in a folder that exists")
+    if not os.access(folder.parent, os.W_OK):
+        _refuse(path, f"the folder {str(folder.parent)!r}, which we may not write to", "another place")
     if folder.exists() and not folder.is_dir():
         _refuse(path, "a file", "the name of a folder")
     if folder in (Path.cwd(), *Path.cwd().parents):
