@@ -44,25 +44,12 @@ def main() -> None:
         person = Visitor(context.new_page(), app.url).open().solved()
         for name in PAGES:
             path = folder / f"app-{name.replace('_', '-')}.png"
-            prepared(person.visit(name), name).picture(path)
+            person.visit(name).prepared(name).picture(path)
             with Image.open(path) as picture:
                 top = picture.convert("RGB").crop((0, 0, picture.width, min(picture.height, LONGEST)))
                 fewer = top.quantize(COLORS)
             fewer.save(path, optimize=True)
         browser.close()
-
-
-def prepared(person: Visitor, name: str) -> Visitor:
-    """The page with something to look at."""
-    if name == "what_if" and person.page.get_by_text("There is one draft").is_visible():
-        person.page.get_by_role("spinbutton", name="Times").fill("0.9")
-        person.page.get_by_role("spinbutton", name="Times").press("Tab")
-        person.press("Change in a new draft").press("not solved", exact=False)
-        person.page.wait_for_timeout(12_000)
-    if name == "trade_offs":
-        person.press("Weigh")
-        person.page.wait_for_timeout(20_000)
-    return person.drawn()
 
 
 if __name__ == "__main__":

@@ -13,8 +13,15 @@ PAGES: Final = {
     "trade_offs": "Trade-offs",
     "candidate": "Candidate",
     "moves": "Moves",
+    "replay": "Replay",
 }
 READY_MS: Final = 60_000
+COMPILED_MS: Final = 300_000
+"""The twin is compiled when it is first used."""
+
+_FOLDS_PX: Final = 768
+"""Narrower windows have their navigation folded away."""
+
 _LOOKS: Final = 50
 _TRIES: Final = 5
 _A_TRY_MS: Final = 6_000
@@ -29,6 +36,14 @@ window.changed = 0;
 new MutationObserver(found => { window.runs += found.length; window.changed = performance.now(); }).observe(
     document, {subtree: true, attributes: true, attributeFilter: ['data-test-script-state']});
 """
+_TOO_WIDE: Final = """() => {
+    const main = document.querySelector('[data-testid="stMain"]');
+    const edge = main.getBoundingClientRect().right + 1;
+    const scrolls = each => { for (let at = each; at && at !== main; at = at.parentElement)
+        if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(at).overflowX)) return true; return false; };
+    return [...main.querySelectorAll('*')].filter(each => each.getBoundingClientRect().right > edge
+        && each.getBoundingClientRect().width > 0 && !scrolls(each)).slice(0, 5).map(each => each.outerHTML.slice(0, 120));
+}"""
 _HANDED_OVER: Final = "() => new Promise(done => setTimeout(done, 400))"
 """A table gives its form what was typed when 150 ms went by; timers of one page end in their order."""
 
@@ -206,6 +221,21 @@ class Visitor:
         self.button(label).and_(self.page.locator(":enabled")).wait_for()
         return self.settled()
 
+    def prepared(self, name: str) -> Visitor:
+        """The page as it is when somebody has used it: what it is for can be seen."""
+        if name == "what_if" and self.page.get_by_text("There is one draft").is_visible():
+            self.fill("Times", "0.9").press("Change in a new draft").press("not solved", exact=False)
+            self.page.get_by_role("heading", name="What changed, and why").wait_for()
+            self.button("Stop solving").wait_for(state="hidden")
+        if name == "trade_offs":
+            self.fill("Plans at most", "5").press("Weigh")
+            self.button("Stop").wait_for(state="hidden")
+            self.page.get_by_label("Plan", exact=True).wait_for()
+        if name == "replay":
+            self.fill("Minutes", "1").press("Replay")
+            self.button("All tables, ZIP").wait_for(timeout=COMPILED_MS)
+        return self.drawn()
+
     def metric(self, label: str) -> str:
         """The figure under a label."""
         box = self.page.get_by_test_id("stMetric").filter(has_text=label).first
@@ -225,6 +255,18 @@ class Visitor:
         self.drawn().page.screenshot(path=path)
         self.page.set_viewport_size(size)
         return self
+
+    def widened(self, width: int) -> Visitor:
+        """Make the window so wide, px; the navigation comes and goes by itself."""
+        self.page.set_viewport_size({"width": width, "height": 1000})
+        navigation = self.page.get_by_test_id("stSidebarNav")
+        navigation.wait_for(state="visible" if width > _FOLDS_PX else "hidden")
+        return self
+
+    def wider_than_the_window(self) -> list[str]:
+        """Parts of the page that reach beyond its right edge; those that scroll by themselves do not count."""
+        found: list[str] = self.page.evaluate(_TOO_WIDE)
+        return found
 
     def _navigation(self) -> None:
         """On narrow screens the navigation is folded away."""

@@ -35,6 +35,9 @@ _SUMMED: Final = "#5C6B73"
 _ROW: Final = 20
 _GPU: Final = 34
 _LETTERS: Final = 5
+_HOLDER: Final = 90
+"""A narrow screen has room for three names of holders beside each other, px."""
+
 """Letters that the box of one accelerator has room for."""
 
 
@@ -151,7 +154,13 @@ def nodes_chart(blocks: Sequence[Block]) -> Any:  # noqa: ANN401 - an Altair cha
         ],
     )
     boxes = base.mark_rect(stroke="white", strokeWidth=1.5, cornerRadius=2).encode(
-        x2="end:Q", color=alt.Color("holder:N", title="held by", scale=_colors(services))
+        x2="end:Q",
+        color=alt.Color(
+            "holder:N",
+            title="held by",
+            scale=_colors(services),
+            legend=alt.Legend(orient="bottom", columns=3, labelLimit=_HOLDER, symbolStrokeWidth=0),
+        ),
     )
     names = [
         base.transform_filter(alt.datum.ink == ink)

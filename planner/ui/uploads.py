@@ -14,7 +14,7 @@ from planner.errors import ConfigurationError, Finding
 from planner.planning import known_catalog
 from planner.scenario import parse_scenario
 
-__all__ = ["LIMIT_BYTES", "Upload", "kept_tables", "scenario_of"]
+__all__ = ["LIMIT_BYTES", "Upload", "faults_of", "kept_tables", "scenario_of"]
 
 LIMIT_BYTES: Final = 20_000_000
 _SCENARIOS: Final = (".yaml", ".yml", ".json")
@@ -60,17 +60,24 @@ def scenario_of(uploads: Sequence[Upload], folder: Path) -> Scenario:
 
 
 def _faults(upload: Upload) -> list[Finding]:
+    return faults_of(upload, (*_SCENARIOS, *_TABLES), "a .yaml file or a .csv table")
+
+
+def faults_of(upload: Upload, suffixes: Sequence[str], allowed: str) -> list[Finding]:
+    """What forbids to read a file: its name, its kind, its size, or that it is no text.
+
+    Args:
+        upload: as the browser sent it.
+        suffixes: of files that may be read, with their dots.
+        allowed: what they are, in words.
+    """
     shown = upload.name[:100]
     if PurePosixPath(upload.name).name != upload.name or not _NAME.fullmatch(upload.name):
         return [
             Finding("", None, "", f"a file called {shown!r}", "a name of letters, digits and . _ - blank")
         ]
-    if _suffix(upload) not in (*_SCENARIOS, *_TABLES):
-        return [
-            Finding(
-                shown, None, "", f"a {_suffix(upload) or 'nameless'} file", "a .yaml file or a .csv table"
-            )
-        ]
+    if _suffix(upload) not in suffixes:
+        return [Finding(shown, None, "", f"a {_suffix(upload) or 'nameless'} file", allowed)]
     if len(upload.content) > LIMIT_BYTES:
         size = f"{len(upload.content) / 1e6:.0f} MB"
         return [Finding(shown, None, "", size, f"at most {LIMIT_BYTES / 1e6:.0f} MB")]

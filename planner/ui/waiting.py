@@ -12,8 +12,9 @@ from planner.ui import session
 from planner.ui.faults import show_sentences
 from planner.ui.jobs import Job, State, Task
 from planner.ui.words import said
+from planner.ui.workspace import Draft
 
-__all__ = ["HowFar", "SoFar", "patiently", "show_until_done", "show_waiting", "watch"]
+__all__ = ["HowFar", "SoFar", "patiently", "say_if_of_another", "show_until_done", "show_waiting", "watch"]
 
 _PATIENCE_S: Final = 1.0
 """A page waits so long before it draws that something is being worked out: most is there by then."""
@@ -102,6 +103,15 @@ def show_until_done(question: str, task: Task, *, doing: str) -> str | None:
         session.ask(question, task)
         st.rerun()
     return None
+
+
+def say_if_of_another(question: str, draft: Draft) -> None:
+    """Say so where what is shown was asked of another draft, or of what this one was."""
+    job = session.job_of(question)
+    if job is not None and job.task.arguments["scenario"] != draft.scenario.model_dump(
+        mode="json", exclude_defaults=True
+    ):
+        st.markdown(":orange[:material/history:] This is of what the draft was, or of another draft.")
 
 
 def patiently(question: str, key: str, *, seconds: float = _PATIENCE_S) -> Job | None:

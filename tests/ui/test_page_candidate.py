@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from planner.ui import session
-from planner.ui.jobs import Workers
 
 SCENARIOS = Path("data/scenarios").resolve()
 PAGE = "candidate.py"
@@ -32,27 +30,10 @@ pools:
 """
 
 
-@pytest.fixture(scope="module")
-def shared_workers() -> Iterator[Workers]:
-    made = Workers(1)
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_workers: Workers) -> Iterator[Any]:
-    """Opens the page with a scenario; every visit has a folder of its own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    st.cache_resource.clear()
-    monkeypatch.setattr(session, "workers", lambda: shared_workers)
-
-    def opened(path: Path) -> AppTest:
-        monkeypatch.setenv("FLEETPLAN_UI_SCENARIO", str(path))
-        page = AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60).run()
-        return done(page.switch_page(str(Path("planner/ui/pages").resolve() / PAGE)).run())
-
-    yield opened
-    st.cache_resource.clear()
+def visit(app_of: Callable[..., AppTest]) -> Callable[[Path], AppTest]:
+    """Opens the page with a scenario."""
+    return lambda path: done(app_of(path, "candidate"))
 
 
 def done(page: AppTest) -> AppTest:

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from models.report import Report
 from models.solution import Status
 from planner.ui import session
-from planner.ui.jobs import Workers
 from planner.ui.tasks.plan import plan_task, run
 from planner.ui.workspace import How
 
 SCENARIOS = Path("data/scenarios").resolve()
 
 
-@pytest.fixture(scope="module")
-def shared_workers() -> Iterator[Workers]:
-    made = Workers(1)
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_workers: Workers) -> Iterator[Any]:
-    """Opens the app with a scenario, as a first visit does; every visit has a folder of its own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    st.cache_resource.clear()
-    monkeypatch.setattr(session, "workers", lambda: shared_workers)
-
-    def opened(name: str) -> AppTest:
-        monkeypatch.setenv("FLEETPLAN_UI_SCENARIO", str(SCENARIOS / f"{name}.yaml"))
-        return solved(AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60).run())
-
-    yield opened
-    st.cache_resource.clear()
+def visit(app_of: Callable[..., AppTest]) -> Callable[[str], AppTest]:
+    """Opens the app with an example, as a first visit does."""
+    return lambda name: solved(app_of(name))
 
 
 def solved(page: AppTest) -> AppTest:

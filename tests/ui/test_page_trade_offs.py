@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from planner.ui import session
-from planner.ui.jobs import Job, Workers
+from planner.ui.jobs import Job
 
 _PATIENCE_S = 90.0
-_PAGE = """
-import runpy
-from planner.ui import session
-session.open_workspace()
-runpy.run_path({path!r})
-"""
-
-
-@pytest.fixture(scope="module")
-def shared_workers() -> Iterator[Workers]:
-    made = Workers(1)
-    yield made
-    made.close()
 
 
 @pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_workers: Workers) -> Iterator[AppTest]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("FLEETPLAN_UI_SCENARIO", str(Path("data/scenarios/01-two-variants.yaml").resolve()))
-    st.cache_resource.clear()
-    monkeypatch.setattr(session, "workers", lambda: shared_workers)
-    script = _PAGE.format(path=str(Path("planner/ui/pages/trade_offs.py").resolve()))
-    opened = AppTest.from_string(script, default_timeout=60).run()
-    assert not opened.exception, opened.exception
-    yield opened
-    st.cache_resource.clear()
+def page(page_of: Callable[..., AppTest]) -> AppTest:
+    """The page with an example."""
+    return page_of("trade_offs", "01-two-variants")
 
 
 def box(page: AppTest, label: str) -> Any:

@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from planner.ui import session
-from planner.ui.jobs import Workers
 from planner.ui.sharing import link_of
 from planner.ui.workspace import Draft, How
 
 _PATIENCE_S = 90.0
-_PAGE = """
-import runpy
-from planner.ui import session
-session.open_workspace()
-runpy.run_path({path!r})
-"""
-
-
-@pytest.fixture(scope="module")
-def shared_workers() -> Iterator[Workers]:
-    made = Workers(1)
-    yield made
-    made.close()
 
 
 @pytest.fixture
-def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_workers: Workers) -> Iterator[Any]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("FLEETPLAN_UI_SCENARIO", str(Path("data/scenarios/01-two-variants.yaml").resolve()))
-    st.cache_resource.clear()
-    monkeypatch.setattr(session, "workers", lambda: shared_workers)
-
-    def opened(**parameters: str) -> AppTest:
-        script = _PAGE.format(path=str(Path("planner/ui/pages/what_if.py").resolve()))
-        page = AppTest.from_string(script, default_timeout=60)
-        for name, value in parameters.items():
-            page.query_params[name] = value
-        page.run()
-        assert not page.exception, page.exception
-        return page
-
-    yield opened
-    st.cache_resource.clear()
+def visit(page_of: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Opens the page with an example."""
+    return partial(page_of, "what_if", "01-two-variants")
 
 
 def press(page: AppTest, label: str) -> AppTest:

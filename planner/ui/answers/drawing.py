@@ -13,7 +13,7 @@ import streamlit as st
 
 from planner.charts import save_chart
 
-__all__ = ["csv_of", "show_chart"]
+__all__ = ["csv_of", "show_chart", "show_panels"]
 
 Chart = Any
 """Any chart of Altair; it has no common type."""
@@ -42,6 +42,29 @@ def show_chart(
         What is selected, a mapping for each; nothing where nothing can be.
     """
     picked = _drawn(chart, f"chart-{name}", width="stretch" if wide else "content", picks=picks)
+    _show_below(chart, rows, name=name, says=says)
+    return picked
+
+
+def show_panels(
+    panels: Mapping[str, Chart], whole: Chart, rows: Sequence[Mapping[str, Any]], *, name: str, says: str
+) -> None:
+    """Charts one below the other, each stretched over the page, with one sentence and one set of downloads.
+
+    Args:
+        panels: charts by name; panels of one chart have a width that no page can change.
+        whole: all of them in one chart, for the downloads.
+        rows: the figures that they draw.
+        name: of the files, and of the widgets.
+        says: one sentence, read to those who do not see the charts.
+    """
+    for panel, chart in panels.items():
+        _drawn(chart, f"chart-{name}-{panel}", width="stretch", picks=None)
+    _show_below(whole, rows, name=name, says=says)
+
+
+def _show_below(chart: Chart, rows: Sequence[Mapping[str, Any]], *, name: str, says: str) -> None:
+    """What a chart says, and its downloads."""
     st.caption(says)
     with st.container(horizontal=True):
         st.download_button(
@@ -64,7 +87,6 @@ def show_chart(
             key=f"csv-{name}",
             help=f"The figures of the chart {name} as a table.",
         )
-    return picked
 
 
 def _drawn(

@@ -11,6 +11,7 @@ from models.report import Report
 from planner.charts.nodes import FREE, OTHERS, Block, blocks_of, nodes_chart, pool_use, pools_chart
 from planner.referee import Unplaced, pack
 from planner.ui.answers.drawing import show_chart
+from planner.wording import quantity
 
 __all__ = ["show_where"]
 
@@ -39,4 +40,4 @@ def _summed(blocks: list[Block]) -> str:
     ours = sum(block.gpus for block in blocks if block.variant)
     free = sum(block.gpus for block in blocks if block.holder == FREE)
     others = sum(block.gpus for block in blocks if block.holder == OTHERS)
-    return f"{ours} GPUs are ours, {free} are free and {others} are held by other pods"
+    return f"{quantity(ours, 'GPU')} of ours, {quantity(free, 'GPU')} free, {quantity(others, 'GPU')} of other pods"

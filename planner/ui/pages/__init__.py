@@ -35,4 +35,5 @@ PAGES: Final = (
     PageFile("trade_offs", "Trade-offs", ":material/balance:"),
     PageFile("candidate", "Candidate", ":material/memory:"),
     PageFile("moves", "Moves", ":material/route:"),
+    PageFile("replay", "Replay", ":material/replay:"),
 )

@@ -19,6 +19,7 @@ TASKS: Final = {
     "moves": "planner.ui.tasks.moves",
     "pareto": "planner.ui.tasks.pareto",
     "plan": "planner.ui.tasks.plan",
+    "replay": "planner.ui.tasks.replay",
     "sensitivity": "planner.ui.tasks.sensitivity",
 }
 """Kind of a task -> the module whose ``run`` does it; loaded when it is first asked for."""

@@ -15,7 +15,7 @@ from planner.ui.answers.drawing import show_chart
 from planner.ui.answers.frames import show_rows
 from planner.ui.jobs import Job
 from planner.ui.tasks.sensitivity import sensitivity_task
-from planner.ui.waiting import HowFar, show_waiting
+from planner.ui.waiting import HowFar, say_if_of_another, show_waiting
 from planner.ui.words import said, spaced
 from planner.ui.workspace import Draft
 from planner.wording.levers import breaks_more, lever_phrase, moved_phrase, sensitivity_sentence
@@ -43,6 +43,7 @@ def show_sensing(draft: Draft) -> None:
                 icon=":material/tune:",
             )
         return
+    say_if_of_another(_QUESTION, draft)
     _show_swings(_read(found.key, found.text), over=found.over)
 
 

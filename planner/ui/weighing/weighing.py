@@ -17,7 +17,7 @@ from planner.ui.answers.head import show_figures
 from planner.ui.answers.where import show_where
 from planner.ui.jobs import Job
 from planner.ui.tasks.pareto import Stairs, pareto_task
-from planner.ui.waiting import HowFar, SoFar, show_waiting
+from planner.ui.waiting import HowFar, SoFar, say_if_of_another, show_waiting
 from planner.ui.weighing.pinning import pinned
 from planner.ui.words import plain, said, spaced
 from planner.ui.workspace import DRAFTS_LIMIT, Draft
@@ -100,9 +100,7 @@ def _show_front(draft: Draft, stairs: Stairs, found: SoFar) -> None:
     if found.over:
         sentence = front_sentence(front).replace("'fleetplan plan' says", "the page Plan says")
         st.markdown(said(sentence.replace("--points, or more time, shows", "more plans, or more time, show")))
-    asked = session.asked(_QUESTION)
-    if asked is not None and _of_another(draft, asked):
-        st.markdown(":orange[:material/history:] This is of what the draft was, or of another draft.")
+    say_if_of_another(_QUESTION, draft)
     if not front.points:
         return
     titles = (axis_name(front.x, front.x_unit), axis_name(front.y, front.y_unit))
@@ -112,13 +110,6 @@ def _show_front(draft: Draft, stairs: Stairs, found: SoFar) -> None:
     with st.expander("All plans as a table"):
         formats = {name: kind for name, kind in _FORMATS.items() if name in rows[0]}
         show_rows(rows, name="front", says="The plans of the staircase.", formats=formats)
-
-
-def _of_another(draft: Draft, key: str) -> bool:
-    """Whether what was weighed is not the draft as it is."""
-    job = session.workers().look(key)
-    fields = draft.scenario.model_dump(mode="json", exclude_defaults=True)
-    return job is not None and job.task.arguments["scenario"] != fields
 
 
 def _says(front: ParetoFront) -> str:
