@@ -9,7 +9,7 @@ from models.ids import CandidateId, PoolId, ServiceId
 from models.problem import Candidate, Problem
 from models.solution import Borrowed, BucketShare, Proof, Served, Solution, Status
 from models.workload import Routing
-from planner.optimization.formulation.index import Index, added, borrowed, replicas, served, share
+from planner.optimization.formulation.index import Index, added, borrowed, served, share
 from planner.optimization.program import Key
 from planner.optimization.scaling import GRID
 
@@ -43,8 +43,8 @@ def solution_at(index: Index, values: Values, *, status: Status, proof: Proof) -
 
 def counts_of(index: Index, values: Values) -> dict[CandidateId, int]:
     """Replicas by candidate, zeros left out."""
-    found = {c.id: values[replicas(c)] for c in index.problem.candidates}
-    return {key: count for key, count in found.items() if count}
+    keys = zip(index.problem.candidates, index.figures.keys, strict=True)
+    return {candidate.id: count for candidate, key in keys if (count := values[key])}
 
 
 def canonical_counts(problem: Problem, counts: Mapping[CandidateId, int]) -> dict[CandidateId, int]:

@@ -171,11 +171,10 @@ def _penalties(ready: Prepared, usage: Usage) -> Floats:
 
 def _at_hand(ask: Ask, ready: Prepared) -> int | None:
     """Value of the plan that is given, where it is one of this program."""
-    hint, columns = ask.hint, ask.program.columns
-    if hint is None or any(column.key not in hint for column in columns):
+    hint = ask.hint
+    if hint is None or not hint.keys() >= ready.program.position.keys():
         return None
-    inside = all(column.lower <= hint[column.key] <= column.upper for column in columns)
-    return ask.goal.activity(hint) if inside and ready.keeps(hint) else None
+    return ask.goal.activity(hint) if ready.inside(hint) and ready.keeps(hint) else None
 
 
 def _relax(run: Run, keep_going: Callable[[], bool], at_hand: int | None) -> Relaxed | None:

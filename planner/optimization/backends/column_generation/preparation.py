@@ -66,8 +66,24 @@ class Prepared:
 
     def keeps(self, values: Mapping[Key, int]) -> bool:
         """Whether values of all columns keep every row of the program, in exact integers."""
-        held = self.rows.hold([values[column.key] for column in self.program.columns])
+        held = self.rows.hold(list(map(values.__getitem__, self.program.position)))
         return not self.program.broken(values) if held is None else held
+
+    def inside(self, values: Mapping[Key, int]) -> bool:
+        """Whether values of all columns are between the ends of the columns."""
+        lower, upper = self.ends
+        position = self.program.position
+        found = np.fromiter(map(values.__getitem__, position), dtype=np.float64, count=len(position))
+        return bool(np.all((lower <= found) & (found <= upper)))
+
+    @cached_property
+    def ends(self) -> tuple[Floats, Floats]:
+        """Lower and upper ends of all columns, in the order of the program."""
+        columns, before = self.program.columns, self.grown_from
+        if before is not None and len(before.program.columns) == len(columns):
+            return before.ends
+        lower = np.fromiter((column.lower for column in columns), dtype=np.float64, count=len(columns))
+        return lower, np.fromiter((column.upper for column in columns), dtype=np.float64, count=len(columns))
 
     @cached_property
     def listable(self) -> tuple[CoveringBlock | None, ...]:
