@@ -44,7 +44,7 @@ def first_growth_s(result: Result, variant: str, *, since_s: float) -> float | N
     """When a further replica of a variant was first ready after a time, s after it; None: never."""
     ready, times = result.variants[variant]["ready"], result.time["time_s"]
     later = np.flatnonzero(times > since_s)
-    before = int(ready[later[0] - 1]) if later[0] else 0
+    before = int(ready[max(0, later[0] - 1)])
     grown = later[ready[later] > before]
     return float(times[grown[0]] - since_s) if len(grown) else None
 
