@@ -147,6 +147,9 @@ class KubernetesTransport:
                 preload_content=False,
             )
             yield response
+        except urllib3.exceptions.NewConnectionError:
+            # Older versions of urllib3 count it among the timeouts.
+            fault = ClusterFault(Trouble.UNREACHABLE, f"{where} cannot be reached")
         except urllib3.exceptions.TimeoutError:
             fault = ClusterFault(Trouble.TIMEOUT, f"{where} did not answer within {call.timeout_s:.3g} s")
         except (urllib3.exceptions.SSLError, ssl.SSLError) as cause:

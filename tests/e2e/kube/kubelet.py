@@ -1,0 +1,101 @@
+"""Plays the kubelets: pods become Running and Ready some time after they have a node, and deleted ones go."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+from typing import Any, Final, Self
+
+from planner.clock import SystemClock
+from planner.control.cluster import Api, ClusterFault, Trouble
+from planner.control.cluster.kinds import PODS
+from planner.control.cluster.reading import Object, at, items_of, name_of, namespace_of, text_at
+from planner.control.cluster.transport import Call
+
+__all__ = ["Kubelets"]
+
+_CLOCK: Final = SystemClock()
+
+
+class Kubelets:
+    """A loop in a thread, until the block ends.
+
+    Args:
+        api: as administrator.
+        ready_after_s: how long a pod starts.
+        without_nodes: pods need no node, where no scheduler runs.
+    """
+
+    def __init__(self, api: Api, *, ready_after_s: float = 0.0, without_nodes: bool = False) -> None:
+        self.ready_after_s = ready_after_s
+        self._api = api
+        self._without_nodes = without_nodes
+        self._first_s: dict[str, float] = {}
+        self._stop = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.1):
+            try:
+                for number, pod in enumerate(self._api.list(PODS).items):
+                    self._tend(pod, number)
+            except ClusterFault:
+                # The API server may be away on purpose.
+                continue
+
+    def _tend(self, pod: Object, number: int) -> None:
+        try:
+            if at(pod, "metadata", "deletionTimestamp"):
+                self._remove(pod)
+            elif self._is_due(pod):
+                self._api.patch(
+                    PODS,
+                    namespace_of(pod),
+                    name_of(pod),
+                    {"status": _running(pod, number)},
+                    subresource="status",
+                )
+        except ClusterFault as fault:
+            if fault.trouble is not Trouble.NOT_FOUND:
+                raise
+
+    def _is_due(self, pod: Object) -> bool:
+        if text_at(pod, "status", "phase") != "Pending":
+            return False
+        if not self._without_nodes and not text_at(pod, "spec", "nodeName"):
+            return False
+        first_s = self._first_s.setdefault(text_at(pod, "metadata", "uid"), _CLOCK.monotonic_s())
+        return _CLOCK.monotonic_s() - first_s >= self.ready_after_s
+
+    def _remove(self, pod: Object) -> None:
+        path = PODS.path("v1", namespace_of(pod), name_of(pod))
+        body = b'{"gracePeriodSeconds": 0}'
+        self._api.transport.call(Call(method="DELETE", path=path, body=body))
+
+
+def _running(pod: Object, number: int) -> dict[str, Any]:
+    def condition(kind: str) -> dict[str, str]:
+        return {"type": kind, "status": "True"}
+
+    containers = [
+        {
+            "name": each["name"], "image": each["image"], "imageID": each["image"], "ready": True, "started": True,
+            "restartCount": 0, "state": {"running": {}},
+        }
+        for each in items_of(at(pod, "spec", "containers"))
+    ]  # fmt: skip
+    return {
+        "phase": "Running",
+        "podIP": f"10.1.{number // 250 % 250}.{number % 250 + 1}",
+        "conditions": [
+            condition(kind) for kind in ("Initialized", "ContainersReady", "Ready", "PodScheduled")
+        ],
+        "containerStatuses": containers,
+    }
