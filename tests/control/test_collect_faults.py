@@ -136,6 +136,30 @@ def test_an_answer_that_warns_is_not_a_whole_one() -> None:
     assert "store is down" in problems(reading)
 
 
+def test_a_remark_on_the_question_takes_nothing_from_the_answer() -> None:
+    assert read_with(always(200, json=EMPTY | {"warnings": ["PromQL warning: no counter"]})).complete
+
+
+def test_a_question_that_decisions_do_not_rest_on_may_fail() -> None:
+    def no_power(request: httpx.Request) -> httpx.Response:
+        refused = "DCGM" in request.read().decode()
+        return httpx.Response(
+            422 if refused else 200, json={"status": "error", "error": "no"} if refused else EMPTY
+        )
+
+    reading = read_with(no_power)
+    assert reading.complete
+    assert any("power_w" in each.subject for each in reading.findings)
+
+
+def test_arrivals_of_the_past_that_nobody_tells_are_a_finding() -> None:
+    told = PrometheusOptions(url="http://127.0.0.1:1")
+    api = PrometheusApi(told, FakeClock(), transport=httpx.MockTransport(always(500)))
+    history, findings = PrometheusSource(told, FakeClock(), api=api).arrivals([VARIANT], 0.0, 1e6, step_s=1.0)
+    assert history == {}
+    assert "500" in findings[0].problem
+
+
 def test_a_proxy_that_takes_no_post_is_asked_with_get() -> None:
     methods = []
 

@@ -39,7 +39,7 @@ class Fleet:
     folder: Path
     servers: dict[str, Served]
     source: PrometheusSource
-    url: str
+    scraped_s: float
 
     def targets(self, targets: Sequence[dict[str, Any]]) -> None:
         (self.folder / "targets.part").write_text(json.dumps(list(targets)))
@@ -76,7 +76,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             SystemClock().sleep(0.7)
             _pages(servers, float(step))
         with closing(source({"url": url}, SystemClock())) as reader:
-            fleet = Fleet(folder, servers, reader, url)
+            fleet = Fleet(folder, servers, reader, SystemClock().monotonic_s())
             fleet.read_until(_sees_the_last_pages)
             yield fleet
     for one in serving:
@@ -232,12 +232,20 @@ def test_an_engine_gets_the_rate_that_the_router_sends_it_only_at_its_port(fleet
 
 
 def test_an_engine_that_cannot_be_scraped_is_kept_and_one_that_is_gone_is_not(fleet: Fleet) -> None:
+    # Engines that were there for less than the five seconds between two looks into the past are not remembered.
+    SystemClock().sleep(fleet.scraped_s + 5.5 - SystemClock().monotonic_s())
     fleet.servers["fails"].answer = lambda *_: (500, {}, b"down")
     fleet.targets([target for target in _targets(fleet.servers) if target["labels"]["pod"] != "leaves"])
     try:
-        reading = fleet.read_until(
-            lambda reading: "leaves" not in by_pod(reading) and (by_pod(reading)["fails"].age_s or 0.0) > 1.5
-        )
+        seen: list[MetricsReading] = []
+
+        def settled(reading: MetricsReading) -> bool:
+            seen.append(reading)
+            there = by_pod(reading)
+            return "leaves" not in there and "fails" in there and (there["fails"].age_s or 0.0) > 1.5
+
+        reading = fleet.read_until(settled)
+        assert [each for each in seen if "fails" not in by_pod(each)] == []
         lost = by_pod(reading)["fails"]
         assert (lost.running, lost.kv_usage) == (None, 0.5)
         assert any("fails" in each.subject or "500" in each.problem for each in fleet.source.check(()))
@@ -255,6 +263,10 @@ def test_a_ready_pod_without_metrics_is_an_engine_that_is_missing(fleet: Fleet) 
     assert traffic.queued == 4
 
 
+def test_a_reading_of_everything_is_complete(fleet: Fleet) -> None:
+    assert fleet.read().complete
+
+
 def test_only_the_namespaces_of_the_variants_are_read(fleet: Fleet) -> None:
     assert fleet.read(a_variant("x", namespace="elsewhere")).engines == ()
 
@@ -266,7 +278,8 @@ def test_the_check_of_a_namespace_without_engines_says_where_there_are_some(flee
 
 def test_arrivals_of_the_past_are_told_for_forecasts(fleet: Fleet) -> None:
     now_s = SystemClock().unix_s()
-    history = fleet.source.arrivals([a_variant("llama")], now_s - 30, now_s, step_s=5.0)
+    history, findings = fleet.source.arrivals([a_variant("llama")], now_s - 30, now_s, step_s=5.0)
+    assert findings == ()
     assert history["prod", "llama"]
     assert all(value >= 0 for _, value in history["prod", "llama"])
 

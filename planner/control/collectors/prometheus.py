@@ -23,15 +23,22 @@ from planner.control.collectors.options import LabelNames, options_of
 from planner.control.collectors.prometheus_api import Answer, Labels, PrometheusApi, Sample
 from planner.control.collectors.queries import Questions
 from planner.control.collectors.sightings import Sightings
-from planner.control.collectors.vectors import Vectors
+from planner.control.collectors.vectors import Vectors, router_of
 from planner.control.protocols import MetricsReading
 
 __all__ = ["PrometheusOptions", "PrometheusSource", "source"]
 
-_UNUSABLE: Final = frozenset(
-    {Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.TLS, Trouble.DENIED, Trouble.GARBLED}
-)
+_UNUSABLE: Final = frozenset({Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.TLS, Trouble.DENIED})
 """Troubles of one question that every other one would have too."""
+
+
+_OPTIONAL: Final = frozenset({"power_w", "hit_share", "queued_bytes", queries.SENT})
+"""Questions without whose answer decisions are as good."""
+_REMARK: Final = "PromQL"
+"""How warnings begin that are about the question and not about missing data."""
+_MOST_STEPS: Final = 10_000
+"""Points of one series that servers give at most, with room."""
+Arrivals = dict[tuple[str, str], tuple[tuple[float, float], ...]]
 
 
 class PrometheusOptions(Access):
@@ -66,7 +73,7 @@ class _Asked:
 
     def failed(self, name: str, fault: Fault) -> None:
         """Note a question that has no answer; many that fail alike are one finding."""
-        self.complete = False
+        self.complete = self.complete and name in _OPTIONAL
         if str(fault) not in {each.problem for each in self.findings}:
             self.findings.append(
                 Finding(subject=f"Prometheus: {name}", problem=str(fault), remedy=_REMEDIES[fault.trouble])
@@ -161,7 +168,8 @@ class PrometheusSource:
                 continue
             asked.answers[name] = answer
             for warning in answer.warnings:
-                asked.failed(name, Fault(Trouble.BUSY, f"it answered in part: {warning}"))
+                if not warning.startswith(_REMARK):
+                    asked.failed(name, Fault(Trouble.BUSY, f"it answered in part: {warning}"))
 
     def _each(
         self, one: Callable[[str], tuple[str, Answer[Sample] | Fault]], names: Iterable[str]
@@ -202,22 +210,33 @@ class PrometheusSource:
 
     def arrivals(
         self, variants: Sequence[VariantObservation], start_s: float, end_s: float, *, step_s: float
-    ) -> dict[tuple[str, str], tuple[tuple[float, float], ...]]:
-        """Past arrivals by namespace and model: times (s of the epoch) and req/s. For forecasts.
+    ) -> tuple[Arrivals, tuple[Finding, ...]]:
+        """Past arrivals, for forecasts.
 
-        Raises:
-            Fault: there was no answer.
+        Args:
+            variants: whose namespaces are read.
+            start_s: seconds of the epoch.
+            end_s: seconds of the epoch.
+            step_s: between two points, s; more where there would be too many.
+
+        Returns:
+            Times (s of the epoch) and req/s by namespace and model, and why there are none.
         """
         question = self.questions(variants).routers(self.options.retention_s)["arrival_rps"]
-        answer = self.api.query_range(question, start_s=start_s, end_s=end_s, step_s=step_s)
+        step_s = max(step_s, (end_s - start_s) / _MOST_STEPS)
+        try:
+            answer = self.api.query_range(question, start_s=start_s, end_s=end_s, step_s=step_s)
+        except Fault as fault:
+            remedy = _REMEDIES[fault.trouble]
+            return {}, (Finding(subject="Prometheus: past arrivals", problem=str(fault), remedy=remedy),)
         history: dict[tuple[str, str], dict[float, float]] = {}
-        for metric, points in answer.result:
-            row = Vectors(Sightings(), self.options.labels).router_of(metric)
+        for labels, points in answer.result:
+            row = router_of(labels, self.options.labels)
             sums = history.setdefault((row.namespace, row.model), {})
             for time_s, value in points:
                 if math.isfinite(value):
                     sums[time_s] = sums.get(time_s, 0.0) + value
-        return {service: tuple(sorted(points.items())) for service, points in history.items()}
+        return {service: tuple(sorted(points.items())) for service, points in history.items()}, ()
 
 
 def source(options: Mapping[str, Any], clock: Clock) -> PrometheusSource:

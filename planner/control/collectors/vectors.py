@@ -14,7 +14,7 @@ from planner.control.collectors.prometheus_api import Answer, Labels, Sample
 from planner.control.collectors.queries import DOWN, ENGINE_LABEL
 from planner.control.collectors.sightings import Place, RouterRow, Row, Sightings
 
-__all__ = ["Vectors"]
+__all__ = ["Vectors", "router_of"]
 
 _LONGEST_LABEL: Final = 1024
 _OLDEST_S: Final = 1e8
@@ -128,21 +128,12 @@ class Vectors:
     ) -> None:
         for metric, _, raw in answer.result if answer is not None else ():
             value = self._seen.believe(field, raw)
-            row = self.router_of(metric)
+            row = router_of(metric, self._labels)
             if value is None or not row.model or periods.get(f"{row.namespace}/{row.model}", "") != period:
                 continue
             key = (row.cluster, row.namespace, row.pool, row.model, metric.get(self._labels.instance, ""))
             kept = rows.setdefault(key, row)
             kept.values[field] = kept.values.get(field, 0.0) + value
-
-    def router_of(self, metric: Labels) -> RouterRow:
-        """Whom a series of a router speaks of: the model that requests go to, else the one they ask for."""
-        return RouterRow(
-            cluster=self._cluster_of(metric),
-            namespace=metric.get("exported_namespace") or metric.get(self._labels.namespace, ""),
-            pool=metric.get("inference_pool") or metric.get("name", ""),
-            model=(metric.get("target_model_name") or metric.get("model_name", ""))[:_LONGEST_LABEL],
-        )
 
     def power(self, answer: Answer[Sample] | None) -> None:
         """Take the power of the accelerators of each pod."""
@@ -189,6 +180,16 @@ class Vectors:
 
     def _cluster_of(self, metric: Labels) -> str:
         return metric.get(self._cluster, self._cluster_name)
+
+
+def router_of(labels: Labels, names: LabelNames) -> RouterRow:
+    """Whom a series of a router speaks of: the model that requests go to, else the one they ask for."""
+    return RouterRow(
+        cluster=labels.get(names.cluster or "", names.cluster_name or ""),
+        namespace=labels.get("exported_namespace") or labels.get(names.namespace, ""),
+        pool=labels.get("inference_pool") or labels.get("name", ""),
+        model=(labels.get("target_model_name") or labels.get("model_name", ""))[:_LONGEST_LABEL],
+    )
 
 
 def _fits(place: Place) -> bool:
