@@ -15,7 +15,7 @@ from planner.simulation.hosts import Hosts
 from planner.simulation.kernel import rep, total
 from planner.simulation.kernel.loop import kill, run, shed_ranks, stop_all
 from planner.simulation.kernel.state import Sizes, State, grown, new_state
-from planner.simulation.replica import Fleet, grow_replicas, write_replica, write_size
+from planner.simulation.replica import Fleet, Size, grow_replicas, write_replica, write_size
 from planner.simulation.router import write_router
 from planner.simulation.showing import Recorder, observe_replica, observe_service
 
@@ -59,6 +59,7 @@ class Twin:
         self._pending: list[int] = []
         self._desired = {replica.variant: 0 for replica in spec.replicas}
         self._resizing: set[int] = set()
+        self._successors: dict[int, int] = {}
         self._now_s = 0.0
         for v, service in enumerate(spec.services):
             write_router(self._state, v, service.router)
@@ -181,8 +182,19 @@ class Twin:
 
     def _start(self, variant: int, *, at_once: bool = False) -> bool:
         """Create a replica where there are GPUs for it; False where there are none."""
+        r, startup_s = self._recorder.replicas, self._fleet.specs[variant].startup_s
+        if not self._create(variant, self._fleet.initial(variant)):
+            return False
+        if at_once or startup_s == 0:
+            self._ready(r, self._now_s)
+        else:
+            self._later(self._now_s + startup_s, lambda at_s: self._ready(r, at_s))
+        return True
+
+    def _create(self, variant: int, size: Size) -> bool:
+        """A replica of this size that is starting; False where there are no GPUs for it."""
         spec, r = self._fleet.specs[variant], self._recorder.replicas
-        if not self._hosts.place(r, spec, self._fleet.initial(variant).gpus):
+        if not self._hosts.place(r, spec, size.gpus):
             return False
         if r == len(self._state.replicas):
             self._state = grow_replicas(self._state, r + 1)
@@ -194,15 +206,13 @@ class Twin:
             service=self._services[spec.service],
             now_s=self._now_s,
         )
+        if size is not self._fleet.initial(variant):
+            write_size(self._state, r, size, spec.watermark)
         node, _, gpus = self._hosts.held[r]
         self._recorder.create(spec, node, gpus=gpus, at_s=self._now_s)
         totals = self._state.totals
         self._state.active[totals[total.ACTIVE]] = r
         totals[total.ACTIVE] += 1
-        if at_once or spec.startup_s == 0:
-            self._ready(r, self._now_s)
-        else:
-            self._later(self._now_s + spec.startup_s, lambda at_s: self._ready(r, at_s))
         return True
 
     def _ready(self, r: int, at_s: float) -> None:
@@ -216,12 +226,14 @@ class Twin:
         return active
 
     def _of(self, variant: int) -> Iterator[int]:
-        """Replicas of a variant that are to stay, oldest first."""
+        """Replicas of a variant that are to stay, oldest first; who is to follow one that is there does not count."""
         state = self._state
         for r in self._active():
+            follows = r in self._successors and state.replicas[self._successors[r], rep.STATE] not in _GONE
             stays = (
                 state.replicas[r, rep.STATE] <= ReplicaState.PAUSED
                 and state.replicas[r, rep.STATE] != rep.DRAINING
+                and not follows
             )
             if stays and state.replicas[r, rep.VARIANT] == variant:
                 yield r
@@ -305,7 +317,8 @@ class Twin:
 
         Growing takes the GPUs of the joining ranks now; shrinking gives them back at the commit. Until the commit
         the deployment serves as before; during it no step runs and new requests find nobody; a restart drops what
-        runs. When experts have moved, speed is that of the new size. A redeploy is a scale-up of another variant.
+        runs. When experts have moved, speed is that of the new size. A redeploy starts a second deployment of that size on
+        GPUs of its own; when it is ready, it takes what comes, and the first one drains.
 
         Returns:
             Seconds until the commit is over.
@@ -325,6 +338,8 @@ class Twin:
         ]
         if r in self._resizing or ranks not in sizes or ranks == now or not known:
             raise ConfigurationError(f"{replica} cannot go from {now} to {ranks} ranks by {mode.value} now")
+        if mode is ResizeMode.REDEPLOY:
+            return self._redeploy(r, sizes[ranks], known[0].total_s)
         if ranks > now and not self._hosts.resize(r, sizes[ranks].gpus):
             raise ConfigurationError(f"{replica} finds no {sizes[ranks].gpus - sizes[now].gpus} further GPUs")
         timing = known[0]
@@ -334,6 +349,25 @@ class Twin:
         self._later(commit_s, lambda at_s: self._commit(r, ranks, at_s, timing.downtime_s, timing.mode))
         self._later(commit_s + timing.downtime_s, lambda at_s: self._resume(r, ranks, at_s, timing.balance_s))
         return float(commit_s + timing.downtime_s - self._now_s)
+
+    def _redeploy(self, r: int, size: Size, total_s: float) -> float:
+        new = self._recorder.replicas
+        if not self._create(int(self._state.replicas[r, rep.VARIANT]), size):
+            raise ConfigurationError(
+                f"{self._recorder.named(r)} finds no {size.gpus} GPUs for a second deployment"
+            )
+        self._successors[new] = r
+        self._resizing |= {r, new}
+        self._later(self._now_s + total_s, lambda at_s: self._take_over(new, at_s))
+        return total_s
+
+    def _take_over(self, new: int, at_s: float) -> None:
+        old = self._successors.pop(new)
+        self._resizing -= {old, new}
+        self._ready(new, at_s)
+        rows = self._state.replicas
+        if rows[new, rep.STATE] == ReplicaState.READY and rows[old, rep.STATE] == ReplicaState.READY:
+            self._remove(old)
 
     def _commit(self, r: int, ranks: int, at_s: float, downtime_s: float, mode: ResizeMode) -> None:
         row = self._state.replicas[r]
