@@ -41,7 +41,7 @@ _TOO_WIDE: Final = """() => {
     const edge = main.getBoundingClientRect().right + 1;
     const scrolls = each => { for (let at = each; at && at !== main; at = at.parentElement)
         if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(at).overflowX)) return true; return false; };
-    return [...main.querySelectorAll('*')].filter(each => each.getBoundingClientRect().right > edge
+    return [...main.querySelectorAll('*')].filter(each => each.checkVisibility() && each.getBoundingClientRect().right > edge
         && each.getBoundingClientRect().width > 0 && !scrolls(each)).slice(0, 5).map(each => each.outerHTML.slice(0, 120));
 }"""
 _HANDED_OVER: Final = "() => new Promise(done => setTimeout(done, 400))"
@@ -224,9 +224,14 @@ class Visitor:
     def prepared(self, name: str) -> Visitor:
         """The page as it is when somebody has used it: what it is for can be seen."""
         if name == "what_if" and self.page.get_by_text("There is one draft").is_visible():
-            self.fill("Times", "0.9").press("Change in a new draft").press("not solved", exact=False)
-            self.page.get_by_role("heading", name="What changed, and why").wait_for()
-            self.button("Stop solving").wait_for(state="hidden")
+            self.fill("Times", "0.9").press("Change in a new draft")
+            solve = self.button("Solve 1 draft that is not solved")
+            solve.wait_for()
+            self.until(lambda: solve.is_visible() and solve.click(), lambda: not solve.is_visible())
+            self.page.get_by_text("Solve both, and").wait_for(state="hidden")
+        for page, part in (("candidate", "What each source says"), ("moves", "Commands")):
+            if name == page:
+                self.page.get_by_role("heading", name=part).wait_for()
         if name == "trade_offs":
             self.fill("Plans at most", "5").press("Weigh")
             self.button("Stop").wait_for(state="hidden")

@@ -67,7 +67,10 @@ def front_chart(front: ParetoFront, titles: tuple[str, str]) -> Any:  # noqa: AN
         .encode(
             **axes,
             shape=alt.Shape(
-                "proof:N", scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())), title="point"
+                "proof:N",
+                scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
+                title=None,
+                legend=alt.Legend(orient="top"),
             ),
             size=alt.condition(picks, alt.value(300), alt.value(110), empty=False),
             color=alt.condition(picks, alt.value(COLORS[5]), alt.value(COLORS[0]), empty=False),

@@ -145,7 +145,7 @@ def load_chart(rows: Sequence[dict[str, Any]], panel: Panel, *, marks: Mapping[s
         "curve:N",
         title=None,
         scale=alt.Scale(domain=curves, range=[COLORS[place % len(COLORS)] for place in range(len(curves))]),
-        legend=alt.Legend(orient="bottom", columns=1, labelLimit=460, symbolOpacity=1),
+        legend=alt.Legend(orient="bottom", columns=1, labelLimit=300, symbolOpacity=1),
     )
     scale = _scale(panel)
     most = max((*(row["rps"] for row in rows), *marks.values()), default=1.0) * _ROOM

@@ -33,7 +33,7 @@ UNUSABLE: Final = "takes no pods"
 _NOT_OURS: Final = {FREE: "#E8E8E8", OTHERS: "#9A9A9A", UNUSABLE: "#C9B7B7"}
 _SUMMED: Final = "#5C6B73"
 _ROW: Final = 20
-_GPU: Final = 34
+_GPU: Final = 30
 _LETTERS: Final = 5
 _HOLDER: Final = 90
 """A narrow screen has room for three names of holders beside each other, px."""

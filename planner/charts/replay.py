@@ -25,6 +25,7 @@ class _Axis:
 _WIDE: Final = 640
 _HIGH: Final = 180
 _IN_A_ROW: Final = 3
+_NARROW: Final = 125
 _INK: Final = "#767676"
 _KEPT: Final = "#009E73"
 
@@ -68,7 +69,8 @@ def _legend(names: Sequence[str]) -> Any:  # noqa: ANN401 - an Altair legend
     """Names above the chart, in columns that fit a narrow screen too."""
     import altair as alt
 
-    return alt.Legend(orient="top", columns=2 if len(names) > _IN_A_ROW else 0)
+    many = len(names) > _IN_A_ROW
+    return alt.Legend(orient="top", columns=2 if many else 0, labelLimit=_NARROW if many else 260)
 
 
 def _up_to(figure: str, rows: Rows) -> Any:  # noqa: ANN401 - an Altair scale

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -170,6 +171,53 @@ def test_a_worker_that_dies_is_told_and_its_work_is_done_on_request(visitor: Vis
         if again.is_visible():
             person.press("Try again")
         person.solved().sees("OPTIMAL")
+
+
+def far_too_little() -> str:
+    """A scenario in which 40 services want three times what there is: nobody proves the best share-out in a minute."""
+    chance = random.Random(5)  # noqa: S311 - a fleet, no secret
+    kinds = [("H100", 1), ("H100", 2), ("H100", 4), ("H200", 1), ("H200", 2), ("H200", 8)]
+    pools = {
+        f"p{number}": {
+            "accelerator": ("H100", "H200")[number % 2],
+            "offering": {"usd_per_h": round(2 + 3 * chance.random(), 4)},
+            "nodes": {"count": 12, "gpus": 8},
+        }
+        for number in range(4)
+    }
+    services = {
+        f"s{number}": {
+            "llm": "Qwen3-32B",
+            "best_effort": True,
+            "priority": chance.randint(1, 3),
+            "traffic": {"rate": f"{chance.uniform(6, 90):.3f} req/s", "input": 1000, "output": 400},
+            "variants": {
+                f"v{place}": {
+                    "accelerator": accelerator,
+                    "tp": gpus,
+                    "capacity": {"rated": f"{gpus**0.9 * (1 + chance.random()):.4f} req/s"},
+                }
+                for place, (accelerator, gpus) in enumerate(kinds)
+            },
+        }
+        for number in range(40)
+    }
+    return json.dumps({"name": "far too little", "services": services, "pools": pools})
+
+
+def test_a_long_solve_is_stopped_and_leaves_the_best_plan_so_far_with_its_bound(
+    visitor: Visits, tmp_path: Path
+) -> None:
+    path, port = tmp_path / "little.yaml", free_port()
+    path.write_text(far_too_little(), encoding="utf-8")
+    with running(by_command(port), folder=tmp_path, port=port, scenario=str(path)) as app:
+        person = visitor(at=app).open().sees(re.compile(r"proven bound \d"))
+        person.button("Stop").click()
+        person.sees("It was stopped: this is the best plan so far").sees(re.compile("FEASIBLE"))
+        assert person.metric("Cost") != "0.00 $/h"
+        person.page.get_by_role("tab", name="Proof").click()
+        person.page.locator("th", has_text="proven bound").wait_for(state="attached")
+        person.press("Solve on").button("Stop").wait_for()
 
 
 @pytest.mark.parametrize(
