@@ -29,8 +29,10 @@ def document(reproductions: Sequence[Reproduction], *, images: str = "images") -
         images: folder of the pictures, as the page refers to it.
     """
     parts = [HEAD, "", _INTRODUCTION, *_overview(reproductions)]
+    told: dict[tuple[Parameter, ...], str] = {}
     for each in reproductions:
-        parts += ["", *section(each, images=images)]
+        parts += ["", *section(each, images=images, like=told.get(each.parameters))]
+        told.setdefault(each.parameters, each.name)
     return "\n".join(parts) + "\n"
 
 
@@ -42,8 +44,8 @@ def _overview(reproductions: Sequence[Reproduction]) -> Iterator[str]:
         yield f"| [{each.name}](#{each.name}) | {each.title} | {held} of {len(each.claims)} | {each.seeds} |"
 
 
-def section(each: Reproduction, *, images: str = "images") -> Iterator[str]:
-    """Lines of one experiment."""
+def section(each: Reproduction, *, images: str = "images", like: str | None = None) -> Iterator[str]:
+    """Lines of one experiment; ``like``: another one that was told before and has the same parameters."""
     yield from (f"## {each.name}", "", f"{each.title}. Source: {each.source}.")
     if each.claims:
         yield from ("", "| | claim | here |", "|---|---|---|", *map(_claim, each.claims))

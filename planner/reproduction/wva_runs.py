@@ -12,9 +12,12 @@ import numpy as np
 from models.simulation import Outcome
 from planner.reproduction.intervals import Estimate, estimate
 from planner.reproduction.wva_setup import (
+    HPA,
+    OURS,
     POLICIES,
     RATES_RPS,
     VARIANT,
+    WVA,
     Cluster,
     cluster_traffic,
 )
@@ -108,7 +111,7 @@ def cluster_runs(
     seeds: int,
     cluster: Cluster = Cluster(),  # noqa: B008 - frozen
     *,
-    policies: tuple[str, ...] = tuple(POLICIES),
+    policies: tuple[str, ...] = (HPA, WVA, OURS),
     rates_rps: tuple[float, ...] = RATES_RPS,
 ) -> Runs:
     """All runs; those of figures 4, 5, 6 and of the replicas are the same ones, so they are kept."""

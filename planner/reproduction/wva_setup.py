@@ -27,13 +27,19 @@ from planner.traces.generating import Generator
 from planner.traces.lengths import Independent, Normal
 from planner.traces.shapes import Constant
 
-__all__ = ["HPA", "OURS", "POLICIES", "RATES_RPS", "SOURCE", "VARIANT", "WVA", "Cluster", "cluster_traffic"]
+__all__ = [
+    "HPA", "INPUT", "OURS", "OURS_REFUSING", "OUTPUT", "POLICIES", "RATES_RPS", "SOURCE", "VARIANT", "WVA", "WVA_HELD", "Cluster",
+    "cluster_traffic",
+]  # fmt: skip
 
 SOURCE: Final = "arXiv 2603.09730v2, section V"
 HPA, WVA, OURS = "HPA", "WVA", "ours"
+WVA_HELD, OURS_REFUSING = "WVA, router holds", "ours, router refuses"
+"""Each with the other's router, to tell what comes of counts and what of admission."""
 RATES_RPS: Final = (2.0, 3.0, 5.0, 6.0)
 INPUT: Final = Normal(4096, 2048, 10, 8192)
 OUTPUT: Final = Normal(1024, 512, 10, 2048)
+_HOLDING: Final = (OURS, WVA_HELD)
 SERVICE: Final = "chat"
 VARIANT: Final = "chat/h100@cluster"
 """As the planner calls the one candidate that there is."""
@@ -156,7 +162,7 @@ class Cluster:
         """The cluster under a policy; only ours sets the router too."""
         fleet = self.fleet(initial)
         service = fleet.services[0]
-        return fleet.but(services=(service.but(router=self.held),)) if policy == OURS else fleet
+        return fleet.but(services=(service.but(router=self.held),)) if policy in _HOLDING else fleet
 
     def hpa(self) -> HpaSpec:
         """The HPA: the baseline itself, or what carries out WVA's decisions."""
@@ -216,7 +222,13 @@ def _ours(cluster: Cluster, fleet: TwinSpec) -> Autoscaler:
     return PlannerAutoscaler(_scenario(cluster), frozenset({VARIANT}), routers, settings=settings)
 
 
-POLICIES: Final[Mapping[str, Callable[[Cluster, TwinSpec], Autoscaler]]] = {HPA: _hpa, WVA: _wva, OURS: _ours}
+POLICIES: Final[Mapping[str, Callable[[Cluster, TwinSpec], Autoscaler]]] = {
+    HPA: _hpa,
+    WVA: _wva,
+    OURS: _ours,
+    WVA_HELD: _wva,
+    OURS_REFUSING: _ours,
+}
 """What makes each policy for a fleet."""
 
 _SCENARIO: Final = """

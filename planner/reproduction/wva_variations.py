@@ -8,9 +8,9 @@ from typing import Final
 
 from models.reproduction import Table
 from planner.reproduction.wva_runs import cluster_runs, mean
-from planner.reproduction.wva_setup import HPA, OURS, WVA, Cluster
+from planner.reproduction.wva_setup import HPA, OURS, OURS_REFUSING, WVA, WVA_HELD, Cluster
 
-__all__ = ["VARIATIONS", "beyond_the_cap", "what_if"]
+__all__ = ["VARIATIONS", "beyond_the_cap", "what_if", "whose_doing"]
 
 _RATE_RPS: Final = 5.0
 _BEYOND_RPS: Final = 7.5
@@ -47,6 +47,29 @@ def what_if(seeds: int) -> Table:
         )
     head = ("at 5 req/s", "WVA failed, %", "HPA failed, %", "WVA replicas", "HPA replicas")
     return Table(title="How far it hangs on what nobody states", head=head, rows=tuple(rows))
+
+
+def whose_doing(seeds: int) -> Table:
+    """Counts of one policy behind the router of the other."""
+    policies, rates = (WVA, WVA_HELD, OURS_REFUSING, OURS), (2.0, _RATE_RPS, 6.0)
+    exchanged = cluster_runs(seeds, policies=(WVA_HELD, OURS_REFUSING), rates_rps=rates)
+    runs = {**cluster_runs(seeds), **exchanged}
+    rows = tuple(
+        (
+            policy,
+            *(
+                text
+                for rate in rates
+                for text in (
+                    mean(runs[policy, rate], "failed").text(1, scale=100),
+                    mean(runs[policy, rate], "replicas").text(1),
+                )
+            ),
+        )
+        for policy in policies
+    )
+    head = ("", *(f"{rate:g} req/s: {what}" for rate in rates for what in ("failed, %", "replicas")))
+    return Table(title="What comes of counts, and what of admission", head=head, rows=rows)
 
 
 def beyond_the_cap(seeds: int) -> Table:

@@ -73,6 +73,12 @@ def test_the_page_says_which_claims_hold_and_which_parameters_were_tuned() -> No
         assert line in page.splitlines()
 
 
+def test_parameters_that_two_experiments_share_are_told_once() -> None:
+    page = document([an_experiment(), an_experiment(name="wva-fig10")])
+    assert page.count("| speed | 3 ms |") == 1
+    assert "Parameters: those of [wva-fig9](#wva-fig9)." in page
+
+
 @pytest.mark.parametrize(
     ("values", "mean", "half"),
     [
