@@ -136,9 +136,9 @@ class RunFolder:
         with TableWriter(folder / "services", self.form) as table:
             for k, service in enumerate(services):
                 columns = {
-                    name.partition(f"{service}:")[2]: column
+                    name.rpartition(":")[2]: column
                     for name, column in result.time.items()
-                    if name.startswith(f"{service}:")
+                    if name.rpartition(":")[0] == service
                 }
                 table.write({"time_s": time_s, "service": Coded(np.full(len(time_s), k), services)} | columns)
         variants = list(result.variants)
