@@ -11,6 +11,7 @@ __all__ = ["picture_chart"]
 
 _WIDTH: Final = 620
 _HEIGHT: Final = 220
+_LETTER: Final = 6
 _PUBLISHED: Final = "#999999"
 _GRAY: Final = "published"
 
@@ -50,7 +51,7 @@ def _bars(picture: Picture, panel: str) -> Any:  # noqa: ANN401 - an Altair char
     order = [*dict.fromkeys(str(point.x) for point in picture.points)]
     series = [*dict.fromkeys(point.series for point in picture.points)]
     base = alt.Chart(values(rows)).encode(
-        x=alt.X("x:N", title=picture.x, sort=order, axis=alt.Axis(labelAngle=0, labelLimit=160)),
+        x=alt.X("x:N", title=picture.x, sort=order, axis=_axis(order)),
         xOffset=alt.XOffset("series:N", sort=series),
     )
     bars = base.mark_bar().encode(
@@ -63,6 +64,16 @@ def _bars(picture: Picture, panel: str) -> Any:  # noqa: ANN401 - an Altair char
     )
     layers = [bars, whiskers.properties(data=values(sure))] if sure else [bars]
     return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+
+
+def _axis(names: list[str]) -> Any:  # noqa: ANN401 - an Altair axis
+    """Names beside one another where they fit, else slanted."""
+    import altair as alt
+
+    fit = max(map(len, names)) * _LETTER * len(names) <= _WIDTH
+    if fit:
+        return alt.Axis(labelAngle=0, labelLimit=160)
+    return alt.Axis(labelAngle=-30, labelAlign="right", labelLimit=200)
 
 
 def _lines(picture: Picture, panel: str) -> Any:  # noqa: ANN401 - an Altair chart
