@@ -11,6 +11,7 @@ from models.report import EngineWork
 from models.scenario import ObjectiveLevel
 from models.solution import Proof, Solution, Status
 from planner.clock import Clock, SystemClock
+from planner.collecting import collection_paused
 from planner.optimization.backends.engine import Engine, Termination
 from planner.optimization.backends.race import works
 from planner.optimization.decoding import solution_at
@@ -92,11 +93,14 @@ class WholeProgram:
         start = self._clock.monotonic_s()
         before = None if options.warm is None else options.warm.formulation
         if before is not None:
-            problem = recognized(problem, before.index.problem)
+            with collection_paused():
+                problem = recognized(problem, before.index.problem)
         formulation = formulate(problem, before=before)
         formulated = self._clock.monotonic_s()
         descent = self._descend(formulation, options, progress, start)
-        solution = self._rescue(problem, self._solution(formulation.index, descent), options)
+        with collection_paused():
+            found = self._solution(formulation.index, descent)
+        solution = self._rescue(problem, found, options)
         warm = WarmStart(formulation, descent.memory, descent.values)
         solve_s = self._clock.monotonic_s() - formulated
         return SolveResult(solution, formulated - start, solve_s, warm, self._works())
