@@ -19,7 +19,9 @@ from models.observation import (
 __all__ = [
     "Actuator",
     "CapacityDiscovery",
+    "ClusterReading",
     "Decision",
+    "FleetDiscovery",
     "Inventory",
     "MetricsReading",
     "MetricsSource",
@@ -81,6 +83,31 @@ class CapacityDiscovery(Protocol):
 
     def discover(self, now_s: float) -> Inventory:
         """The accelerators that there are; never raises for what it cannot reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterReading:
+    """What clusters say of variants and accelerators, at one moment.
+
+    Attributes:
+        variants: what is scaled, with bounds and counts.
+        inventory: accelerators, quotas, and findings about them.
+        findings: scalers and workloads that could not be understood, clusters that did not answer.
+        complete: False when what is scaled is not known in full; nothing may be scaled in on it. Variants of a
+            cluster that did not answer are missing, which does not mean that they are gone.
+    """
+
+    variants: tuple[VariantObservation, ...] = ()
+    inventory: Inventory = field(default_factory=Inventory)
+    findings: tuple[Finding, ...] = ()
+    complete: bool = True
+
+
+class FleetDiscovery(Protocol):
+    """A discovery that knows variants beside accelerators, as that of Kubernetes does."""
+
+    def see(self, now_s: float) -> ClusterReading:
+        """Variants and accelerators from one reading of the clusters; never raises for what it cannot reach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

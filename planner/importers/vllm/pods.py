@@ -13,7 +13,7 @@ from planner.errors import ConfigurationError, Finding
 from planner.importers.vllm.shell import Started, UnreadableTextError, serve_arguments, started
 from planner.performance.profile import read_text
 
-__all__ = ["Serving", "read_pods"]
+__all__ = ["Serving", "read_pods", "starts_of"]
 
 _RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "habana.ai/gaudi")
 _PRODUCTS: Final = (
@@ -133,7 +133,7 @@ def _servings(document: Mapping[str, Any], file: str, findings: list[Finding]) -
     pod = _mapping(template.get("spec"))
     where = "/".join(str(part) for part in (kind, metadata.get("name")) if part)
     for container in _containers(pod):
-        starts = _starts(container, file, where, findings)
+        starts = starts_of(container, file, where, findings)
         for start in starts:
             yield Serving(
                 file=file,
@@ -163,8 +163,15 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield each
 
 
-def _starts(container: Mapping[str, Any], file: str, where: str, findings: list[Finding]) -> list[Started]:
-    """How a container starts vLLM; the usual image starts it by itself."""
+def starts_of(container: Mapping[str, Any], file: str, where: str, findings: list[Finding]) -> list[Started]:
+    """How a container starts vLLM; the usual image starts it by itself.
+
+    Args:
+        container: of a pod.
+        file: it is from, for messages.
+        where: in that file, for messages.
+        findings: takes what cannot be read.
+    """
     words = [*_words(container.get("command")), *_words(container.get("args"))]
     environment = _environment(container)
     try:
