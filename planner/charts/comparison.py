@@ -40,6 +40,8 @@ def comparison_chart(rows: Sequence[Mapping[str, Any]], measures: Sequence[str],
             .properties(width=_WIDTH, height=_BAR * len(order))
         )
 
+    if len(measures) == 1:
+        return styled(bars(measures[0], labeled=True))
     lines = [
         alt.hconcat(
             *(

@@ -25,7 +25,7 @@ class _Axis:
 _WIDE: Final = 640
 _HIGH: Final = 180
 _IN_A_ROW: Final = 3
-_NARROW: Final = 125
+_NARROW: Final = 105
 _INK: Final = "#767676"
 _KEPT: Final = "#009E73"
 

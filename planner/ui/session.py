@@ -212,7 +212,7 @@ def report_of(draft: Draft) -> Report | None:
     return read_report(job.task.key, job.result) if job is not None and job.result is not None else None
 
 
-@st.cache_resource(show_spinner=False, max_entries=40)
+@st.cache_resource(show_spinner=False, max_entries=DRAFTS_LIMIT + 4)
 def read_report(key: str, _text: str) -> Report:
     """The report in a text; ``key`` is that of the job it came from."""
     return Report.model_validate_json(_text)

@@ -2,7 +2,7 @@
 
 A real Chromium visits an app that was started for this with a cache of its own. Without arguments all parts are
 measured: the start, a solve again of the example by click to picture, every page of 1,008 services (the example's
-twelve, 84 times), and the memory after 50 solves. Each part prints lines; seconds are of a wall clock, CPU time is the
+twelve, 84 times), and the memory after 100 solves. Each part prints lines; seconds are of a wall clock, CPU time is the
 server's own.
 """
 
@@ -30,7 +30,7 @@ from tests.visiting import PAGES, Visitor
 EXAMPLE: Final = ROOT / "data" / "scenarios" / "02-contention.yaml"
 TIMES: Final = 84
 REPEATS: Final = 5
-SOLVES: Final = 50
+SOLVES: Final = 100
 
 
 @contextmanager

@@ -47,9 +47,15 @@ def show_chart(
 
 
 def show_panels(
-    panels: Mapping[str, Chart], whole: Chart, rows: Sequence[Mapping[str, Any]], *, name: str, says: str
+    panels: Mapping[str, Chart],
+    whole: Chart,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    says: str,
+    columns: int = 1,
 ) -> None:
-    """Charts one below the other, each stretched over the page, with one sentence and one set of downloads.
+    """Charts below and beside each other, each stretched over its column, with one sentence and one set of downloads.
 
     Args:
         panels: charts by name; panels of one chart have a width that no page can change.
@@ -57,9 +63,12 @@ def show_panels(
         rows: the figures that they draw.
         name: of the files, and of the widgets.
         says: one sentence, read to those who do not see the charts.
+        columns: beside each other; a narrow window has one.
     """
-    for panel, chart in panels.items():
-        _drawn(chart, f"chart-{name}-{panel}", width="stretch", picks=None)
+    places = st.columns(columns)
+    for number, (panel, chart) in enumerate(panels.items()):
+        with places[number % columns]:
+            _drawn(chart, f"chart-{name}-{panel}", width="stretch", picks=None)
     _show_below(whole, rows, name=name, says=says)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from models.report import Report
 from planner.charts.comparison import comparison_chart
-from planner.ui.answers.drawing import show_chart
+from planner.ui.answers.drawing import show_panels
 from planner.ui.answers.frames import show_rows
 from planner.ui.comparing.figures import Figures, figures_of, rows_of
 from planner.ui.words import spaced
@@ -32,6 +32,7 @@ _HELP: Final = {
     "changes": "Replicas started, stopped or moved from what runs now.",
     "gap of cost": "How much cheaper a plan might at most be that is as good in what goes before cost.",
 }
+_IN_A_ROW: Final = 3
 _MEASURES: Final = ("cost, $/h", "cost", "unserved, req/s", "power, W", "changes", "GPUs")
 
 
@@ -45,8 +46,9 @@ def show_side_by_side(reports: Mapping[str, Report | None], against: str) -> Non
     if len(solved) > 1:
         drawn = _drawn(solved)
         measures = [name for name in _MEASURES if any(row.get(name) is not None for row in drawn)]
-        chart = comparison_chart(drawn, measures, name="draft")
-        show_chart(chart, drawn, name="what-if", says=_says(solved), wide=False)
+        panels = {measure: comparison_chart(drawn, [measure], name="draft") for measure in measures}
+        whole = comparison_chart(drawn, measures, name="draft")
+        show_panels(panels, whole, drawn, name="what-if", says=_says(solved), columns=_IN_A_ROW)
 
 
 def _drawn(figures: Sequence[Figures]) -> list[dict[str, Any]]:

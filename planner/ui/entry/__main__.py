@@ -6,6 +6,7 @@ process loads the solvers, so that the first page has nothing to wait for.
 
 from __future__ import annotations
 
+import gc
 import threading
 from importlib import import_module
 from typing import Final
@@ -20,16 +21,21 @@ _DRAWING: Final = ("pandas", "altair")
 
 def main() -> None:
     """Serve until ended."""
+    gc.disable()  # what is loaded stays: looking through it again and again takes a tenth of a start
     # Streamlit is imported whole by now: two threads that import one package from two ends would meet half of it.
     threading.Thread(target=_load, name="fleetplan-loading", daemon=True).start()
     cli.main(prog_name="streamlit")
 
 
 def _load() -> None:
-    import_module("planner.ui.frame")
-    import_module("planner.ui.session").workers()
-    for name in (*_FIRST_PAGE, *_DRAWING):
-        import_module(name)
+    try:
+        import_module("planner.ui.frame")
+        import_module("planner.ui.session").workers()
+        for name in (*_FIRST_PAGE, *_DRAWING):
+            import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 if __name__ == "__main__":
