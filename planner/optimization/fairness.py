@@ -19,7 +19,7 @@ from models.workload import ServiceKind
 from planner.optimization.backends.engine import Termination
 from planner.optimization.formulation.goals import unserved_load_goal, unserved_share
 from planner.optimization.formulation.index import Index
-from planner.optimization.least_cap import CapSearch, Shares, stepped, worst
+from planner.optimization.least_cap import ROUGHLY, CapSearch, Shares, stepped, worst
 from planner.optimization.levels import Descent, Proved
 from planner.optimization.program import Column, Goal, Key, Row
 from planner.optimization.scaling import GRID
@@ -32,11 +32,17 @@ _STEPS: Final = 100
 """The worst share counts in whole percents of a demand: a finer order would be one of roundings, and no plan is known
 to serve a demand, itself a forecast, more exactly."""
 
-_CLASS: Final = 0.45
+_CLASS: Final = 0.6
 """Share of the time left that a class may take at least: most classes need next to nothing."""
 
-_SHARES: Final = 0.7
+_SHARES: Final = 0.8
 """Share of a class's time for its shares; its load has what is left."""
+
+_FORESEEING: Final = 0.3
+"""Share of the time for a plan that serves all but the last class whole."""
+
+_ANY: Final = 1.0
+"""Gap at which any plan is good enough."""
 
 _TOLD_APART: Final = 12
 """Services of which every set can have a weight of its own that solvers tell from the others."""
@@ -51,6 +57,7 @@ def minimize_unserved(descent: Descent, index: Index) -> None:
     if not classes:
         descent.minimize(Goal("unserved", {}, unit_name="req/s"))
         return
+    _foresee(descent, index, classes)
     for position, (label, demands) in enumerate(classes):
         # Later classes and the cost wait: what one class does not use is there for the next.
         share = max(1 / (len(classes) - position + 1), _CLASS)
@@ -59,6 +66,27 @@ def minimize_unserved(descent: Descent, index: Index) -> None:
         if _Class(descent, coarsest(index, demands), label, load, by_size).share_out(share) == 0:
             load = Goal(load.name, {}, unit_name="req/s")
         descent.minimize(load, share=share)
+
+
+def _foresee(descent: Descent, index: Index, classes: Sequence[tuple[str, tuple[Demand, ...]]]) -> None:
+    """A plan that serves as many of the first classes whole as can be, where one is found soon.
+
+    Their levels are proven by it. Asked for alone, none of them would say what a plan should be made of.
+    """
+    held = [_capped(coarsest(index, demands), 0) for _, demands in classes]
+    for count in range(len(classes) - 1, 0, -1):
+        label, demands = classes[count]
+        load = unserved_load_goal(index, demands, f"unserved-load/{label}")
+        rows = tuple(row for rows in held[:count] for row in rows)
+        outcome = descent.probe(load, rows, _FORESEEING * descent.seconds_left, gap=_ANY)
+        if outcome.values is not None:
+            descent.values = descent.hint = outcome.values
+        if outcome.termination is not Termination.INFEASIBLE:
+            return
+
+
+def _capped(shares: Shares, cap: int) -> tuple[Row, ...]:
+    return tuple(Row(("unserved", service), terms, upper=cap) for service, terms in shares.items())
 
 
 def _classes(index: Index) -> Iterator[tuple[str, tuple[Demand, ...]]]:
@@ -133,6 +161,7 @@ class _Class:
             end_s,
             load=self.load,
             step=self._step,
+            roughly=ROUGHLY if len(self.shares) <= _MANY else 0.0,
             values=descent.values or None,
         )
         nothing = search.run()

@@ -18,7 +18,7 @@ from planner.optimization.backends.engine import Outcome, Termination
 from planner.optimization.levels import Descent
 from planner.optimization.program import Column, Goal, Key, Row
 
-__all__ = ["CapSearch", "Shares", "stepped", "worst"]
+__all__ = ["ROUGHLY", "CapSearch", "Shares", "stepped", "worst"]
 
 Shares = Mapping[ServiceId, Mapping[Key, int]]
 """Unserved share by service, in the coarsest steps that all of them have in common."""
@@ -28,7 +28,13 @@ _ANY: Final = Goal("feasible", {})
 _FIRST: Final = 0.4
 """Share of the time for the question whether all can be served: most classes end there."""
 
-_EXCLUDING: Final = 0.4
+_LOOK_FIRST: Final = 0.6
+"""Share of the time left for a plan under the least cap that is not excluded: mostly there is one."""
+
+_LOOK_AT_MANY: Final = 0.9
+"""The same for many services, where nothing else finds one."""
+
+_EXCLUDING: Final = 0.3
 """Share of the time left for excluding caps."""
 
 _SLICE: Final = 0.5
@@ -36,11 +42,17 @@ _SLICE: Final = 0.5
 
 _ROUNDING: Final = 1e-6
 
-_ROUGHLY: Final = 0.05
+ROUGHLY: Final = 0.05
 """Gap of the load at which a plan under a cap is good enough: the least load is another question."""
 
 _LEAST_LOOK: Final = 0.2
 """Share of all the time that is kept for the search for the largest share itself."""
+
+_MOST_TIED: Final = 200
+"""Shares up to which the largest one is tried as a column: it ties them all, which larger fleets do not bear."""
+
+_BESIDE: Final = 2
+"""Steps above the least cap at which many services are looked at first."""
 
 _PASSES: Final = 3
 """How often caps that nothing is known of are looked at again, each time with what time is left."""
@@ -74,6 +86,7 @@ class CapSearch:
         end_s: when to stop, on the clock of the descent.
         load: what a plan under a cap makes small: shares of more demand weigh more.
         step: caps that are told apart; a share counts as the next multiple of it.
+        roughly: gap of the load at which a plan under a cap is good enough.
         excluded: the largest cap that is proven to have no plan; -1 while there is none.
         values: the plan with the smallest largest share so far; None while there is none.
     """
@@ -85,6 +98,7 @@ class CapSearch:
     end_s: float
     load: Goal = _ANY
     step: int = 1
+    roughly: float = ROUGHLY
     excluded: int = -1
     values: Mapping[Key, int] | None = None
 
@@ -117,7 +131,16 @@ class CapSearch:
 
     def run(self) -> Outcome | None:
         """Search; an outcome is returned where there is no plan at any cap."""
-        if not self._excludes(0, self.left_s):
+        if self.proven():
+            return None
+        together = self._exclude_together()
+        # Of many services a look takes long, and the least cap is one that few prices did not exclude.
+        beside = _BESIDE * self.step if len(self.shares) > _MOST_TIED else 0
+        if together:
+            self._look(
+                min(self._next + beside, self.whole), (_LOOK_AT_MANY if beside else _LOOK_FIRST) * self.left_s
+            )
+        elif not self._excludes(0, self.left_s):
             self._look(0, _FIRST * self.left_s)
         if self.proven():
             return None
@@ -125,14 +148,24 @@ class CapSearch:
             outcome = self._look(self.whole, 2 * _FIRST * self.left_s)
             if outcome.values is None:
                 return outcome
-        self._exclude()
-        self._look_above()
+        if not together:
+            self._exclude()
+        self._look_above(self.step if together and not beside else 0)
         self._descend()
         return None
 
+    def _exclude_together(self) -> bool:
+        """Exclude caps all at once, where the engine can do so; whether it can."""
+        caps = range(self._next, min(self.value, self.whole), self.step)
+        sums = list(self.shares.values())
+        count = self.descent.excluded_caps(self.held, sums, caps, _EXCLUDING * self.left_s)
+        if count:
+            self.excluded = max(self.excluded, caps[count - 1])
+        return count is not None
+
     def _descend(self) -> None:
         """Minimize the largest share as a column for a while: a weak bound, but plans that get better in one search."""
-        if self.proven() or self.left_s <= 0:
+        if self.proven() or self.left_s <= 0 or len(self.shares) > _MOST_TIED:
             return
         largest: Key = ("t", "largest")
         ties = (
@@ -160,10 +193,14 @@ class CapSearch:
             else:
                 high = middle
 
-    def _look_above(self) -> None:
-        """Look for plans from the smallest cap that nothing excludes on, in steps that grow where none is found."""
-        for _ in range(_PASSES):
-            below, jump = self._next, 1
+    def _look_above(self, beside: int) -> None:
+        """Look for plans from the smallest cap that nothing excludes on, in steps that grow where none is found.
+
+        Args:
+            beside: how far above it to begin, where it was looked at a moment ago.
+        """
+        for turn in range(_PASSES):
+            below, jump = self._next + (0 if turn else beside), 1
             while self.left_s > _LEAST_LOOK * self.whole_s and not self.proven() and below < self.value:
                 if self._look(below, _SLICE * self.left_s).values is not None:
                     break
@@ -179,7 +216,7 @@ class CapSearch:
     def _look(self, cap: int, seconds: float) -> Outcome:
         """Look for a plan under a cap. With little load as the goal there are prices to go by; how little is no matter."""
         caps = (Row(("unserved", service, "cap"), terms, upper=cap) for service, terms in self.shares.items())
-        outcome = self.descent.probe(self.load, (*self.held, *caps), seconds, gap=_ROUGHLY)
+        outcome = self.descent.probe(self.load, (*self.held, *caps), seconds, gap=self.roughly)
         if outcome.termination is Termination.INFEASIBLE:
             self.excluded = max(self.excluded, cap)
         self._take(outcome)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, floor
 
 from models.solution import Level
 from planner.clock import Clock
-from planner.optimization.backends.engine import Ask, Engine, Excluding, Outcome, Report, Termination, proves
+from planner.optimization.backends.engine import (
+    Ask,
+    Capping,
+    Engine,
+    Excluding,
+    Outcome,
+    Report,
+    Termination,
+    proves,
+)
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Goal, IntegerProgram, Key, Row
 from planner.optimization.protocol import Progress, ProgressEvent, SolveOptions
@@ -172,6 +181,16 @@ class Descent:
         return self.engine.excludes(
             self._asked(self.program.plus(rows=rows), goal, seconds, _Told(self, goal))
         )
+
+    def excluded_caps(
+        self, rows: tuple[Row, ...], sums: Sequence[Mapping[Key, int]], caps: Sequence[int], seconds: float
+    ) -> int | None:
+        """How many of the caps, which rise, are proven at little cost to be too low for some sums; None: cannot tell."""
+        if not isinstance(self.engine, Capping) or seconds <= 0:
+            return None
+        goal = Goal("excess", {})
+        ask = self._asked(self.program.plus(rows=rows), goal, seconds, _Told(self, goal))
+        return self.engine.excluded_caps(ask, sums, caps)
 
     def _ask(self, goal: Goal, share: float, *, tie_break: bool = False) -> Outcome:
         if self.values and not goal.terms:

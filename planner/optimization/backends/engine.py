@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -11,7 +11,18 @@ from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Goal, IntegerProgram, Key
 from planner.optimization.protocol import Cancelled, never
 
-__all__ = ["Ask", "Engine", "Excluding", "Outcome", "Report", "Termination", "better_of", "proves", "unheard"]
+__all__ = [
+    "Ask",
+    "Capping",
+    "Engine",
+    "Excluding",
+    "Outcome",
+    "Report",
+    "Termination",
+    "better_of",
+    "proves",
+    "unheard",
+]
 
 
 class Termination(StrEnum):
@@ -96,6 +107,15 @@ class Excluding(Protocol):
 
     def excludes(self, ask: Ask) -> bool:
         """Whether it is proven that nothing keeps all rows; False says nothing."""
+        ...
+
+
+@runtime_checkable
+class Capping(Protocol):
+    """An engine that can tell by its relaxation alone which caps of some sums are too low."""
+
+    def excluded_caps(self, ask: Ask, sums: Sequence[Mapping[Key, int]], caps: Sequence[int]) -> int | None:
+        """How many of the caps, which rise, are proven to have no plan with every sum at most so much; None: cannot tell."""
         ...
 
 

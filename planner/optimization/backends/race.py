@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,6 +14,7 @@ from models.report import EngineWork
 from planner.clock import Clock, SystemClock
 from planner.optimization.backends.engine import (
     Ask,
+    Capping,
     Engine,
     Excluding,
     Outcome,
@@ -22,7 +23,7 @@ from planner.optimization.backends.engine import (
     proves,
 )
 from planner.optimization.backends.presolve import reduced
-from planner.optimization.program import Column
+from planner.optimization.program import Column, Key
 
 __all__ = ["BySize", "Race", "Relay", "Spell", "Turn", "works"]
 
@@ -104,7 +105,7 @@ class Relay:
             if left <= 0 or ask.cancelled() or (turn is not self._turns[0] and left < _to_read(ask)):
                 break
             engine = engine if turn is self._turns[0] else turn.make()
-            seconds = left if turn is self._turns[-1] else min(left * turn.share, turn.most_s)
+            seconds = left if turn is self._turns[-1] else min(_time_of(ask, turn, left), turn.most_s)
             before, start = best, self._clock.monotonic_s()
             own = replace(ask, seconds=seconds, hint=best.values or ask.hint)
             best = better_of(ask, best, _answer(engine, own))
@@ -121,6 +122,12 @@ class Relay:
             made = (turn.make() for turn in self._turns)
             self._excluding = next((engine for engine in made if isinstance(engine, Excluding)), None)
         return self._excluding is not None and self._excluding.excludes(ask)
+
+    def excluded_caps(self, ask: Ask, sums: Sequence[Mapping[Key, int]], caps: Sequence[int]) -> int | None:
+        """How many of the caps the first engine that can tell excludes; None where none can."""
+        made = (turn.make() for turn in self._turns)
+        capping = next((engine for engine in made if isinstance(engine, Capping)), None)
+        return None if capping is None else capping.excluded_caps(ask, sums, caps)
 
 
 class Race:
@@ -192,6 +199,11 @@ class _Course:
             self._over.set()
 
 
+def _time_of(ask: Ask, turn: Turn, left: float) -> float:
+    """The wall time of a turn: all that is left where nobody after it would have time to begin, s."""
+    return left if (1 - turn.share) * left < _to_read(ask) else turn.share * left
+
+
 def _to_read(ask: Ask) -> float:
     """Wall time below which an engine that sees the program whole need not begin, s."""
     columns = len(ask.program.columns)
@@ -250,6 +262,10 @@ class BySize:
     def excludes(self, ask: Ask) -> bool:
         """Whether it is proven by a relaxation that there is no plan, whatever the size."""
         return self._of("large").excludes(ask)
+
+    def excluded_caps(self, ask: Ask, sums: Sequence[Mapping[Key, int]], caps: Sequence[int]) -> int | None:
+        """How many of the caps are excluded by a relaxation, whatever the size; None: cannot tell."""
+        return self._of("large").excluded_caps(ask, sums, caps)
 
     def _of(self, kind: str) -> Relay:
         if kind not in self._made:

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.optimization.backends.column_generation.finish import Whole, choose
+from planner.optimization.backends.column_generation.finish import Ending, Whole, choose
 from planner.optimization.backends.column_generation.listing import Lister, Listing, form_of
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.preparation import Prepared
@@ -129,8 +129,7 @@ class Closing:
         choice = choose(
             self._master,
             listing.patterns,
-            seconds=max(seconds, 0.01),
-            gap=gap / 4,
+            ending=Ending(max(seconds, 0.01), gap / 4),
             whole=Whole(whole, self._usage),
         )
         if not choice.found:

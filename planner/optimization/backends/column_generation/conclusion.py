@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from math import inf
 from typing import Final
@@ -11,13 +12,13 @@ from typing import Final
 from planner.clock import Clock
 from planner.optimization.backends.column_generation.blocks import Shape
 from planner.optimization.backends.column_generation.closing import Closed, Closing
-from planner.optimization.backends.column_generation.finish import Choice
+from planner.optimization.backends.column_generation.finish import Choice, Start
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
-from planner.optimization.backends.column_generation.sifting import sifted
+from planner.optimization.backends.column_generation.sifting import among_all, among_few, first_enough
 from planner.optimization.backends.column_generation.surroundings import (
     Nearby,
     Surroundings,
@@ -34,6 +35,9 @@ _CHOICE_SHARE: Final = 0.05
 _CHOICE_OF_MANY: Final = 0.7
 _MANY: Final = 200
 """Share of the time for a first choice among the patterns at hand. Of many blocks it nearly always is good enough."""
+
+_SOME: Final = 12
+"""Blocks up to which a choice near the relaxation is not worth its time: all patterns are listed soon anyhow."""
 
 _NEIGHBORHOOD: Final = 12
 
@@ -72,6 +76,11 @@ class Run:
     def shape(self) -> Shape:
         """Blocks and what ties them."""
         return self.ready.shape
+
+    @property
+    def tells_patterns_apart(self) -> bool:
+        """Whether the goal counts a column of a block."""
+        return any(key in self.shape.owner for key in self.ask.goal.terms)
 
     def proves(self, value: float | None, bound: float) -> bool:
         """Whether a value is as near to a bound, which is without the constant of the goal, as was asked for."""
@@ -197,20 +206,39 @@ def _first_choice(
     run: Run, relaxed: Relaxed, answer: MasterAnswer, seconds_left: Callable[[], float]
 ) -> Choice:
     """A choice among patterns at hand; of many blocks, among those near the relaxation too."""
-    ask = run.ask
-    return sifted(
-        run.master,
-        answer,
-        gap=ask.gap / 2,
-        seconds_left=seconds_left,
-        enough=lambda value: run.proves(value + ask.goal.constant, relaxed.bound),
-        others=_nearby(run, relaxed, seconds_left),
+    ask, gap, start = run.ask, run.ask.gap / 2, _start(run)
+    few = among_few(run.master, answer, gap=gap, seconds_left=seconds_left, start=start)
+    every = among_all(run.master, gap=gap, seconds_left=seconds_left, start=start)
+    near = _nearby(run, relaxed, seconds_left)
+    many = len(run.shape.blocks) > _MANY
+    found = first_enough(
+        chain(few, near if many else chain(every, near)),
+        lambda value: run.proves(value + ask.goal.constant, relaxed.bound),
     )
+    return found if found.found or not many else first_enough(every, lambda _: True)
+
+
+def _start(run: Run) -> Start | None:
+    """The plan at hand as a choice to begin with."""
+    hint = run.ask.hint
+    if run.at_hand is None or hint is None:
+        return None
+    values = [{column.key: hint[column.key] for column in block.columns} for block in run.shape.blocks]
+    costs, uses = run.usage.of_each(values)
+    patterns = [
+        Pattern(number, cost, use, partial(_given, of_block))
+        for number, (of_block, cost, use) in enumerate(zip(values, costs.tolist(), uses, strict=True))
+    ]
+    return Start(patterns, [hint[column.key] for column in run.shape.master])
+
+
+def _given(values: Mapping[Key, int]) -> Mapping[Key, int]:
+    return values
 
 
 def _nearby(run: Run, relaxed: Relaxed, seconds_left: Callable[[], float]) -> Iterator[Choice]:
     ask = run.ask
-    if len(run.shape.blocks) <= _MANY or not ask.goal.terms:
+    if len(run.shape.blocks) <= _SOME or relaxed.bound <= 0 or not run.tells_patterns_apart:
         return
     memory = ask.memory or Memory()
     around = surroundings(run.ready, memory.recall(Surroundings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -90,6 +90,13 @@ class Coverings:
         """Columns of each block when no item is taken."""
         values = [{key: value for key, value in block.base.items() if value} for _, block in self.blocks]
         return terms_of(values, self.position)
+
+    def with_fillers(self, most: Floats) -> Coverings:
+        """The same with other numbers of filler steps."""
+        other = replace(self)
+        kept = {name: value for name, value in self.__dict__.items() if name not in {"blocks", "position"}}
+        other.__dict__.update(kept | {"arrays": self.arrays._replace(uf=most)})
+        return other
 
     def use(self, ties: Ties) -> CoveringUse:
         """What they use of the tying rows."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from planner.clock import Clock, SystemClock
 from planner.collecting import collection_paused
 from planner.optimization.backends.column_generation.branched import compile_branching
+from planner.optimization.backends.column_generation.capping import KEPT_EXCESS, capped
 from planner.optimization.backends.column_generation.conclusion import Run, conclude
 from planner.optimization.backends.column_generation.covering import compile_kernel
 from planner.optimization.backends.column_generation.enumeration import compile_enumeration
@@ -40,9 +41,6 @@ Floats = NDArray[np.float64]
 _RELAXATION_GAP: Final = 1e-5
 _OF_GAP: Final = 0.05
 """Share of the gap asked for that the linear program may leave to its bound, where that is more."""
-
-_KEPT: Final = 1e-6
-"""Excess of scaled tying rows that counts as none."""
 
 _DEAREST: Final = 20.0
 """What breaking a row by one unit costs at first, in units of the dearest column per unit of that row."""
@@ -112,6 +110,29 @@ class ColumnGeneration:
         memory.keep(found)
         return phase_one is None
 
+    def excluded_caps(self, ask: Ask, sums: Sequence[Mapping[Key, int]], caps: Sequence[int]) -> int | None:
+        """How many of the caps, which rise, the relaxation excludes; None where it cannot tell."""
+        with collection_paused():
+            return self._excluded_caps(ask, sums, caps)
+
+    def _excluded_caps(self, ask: Ask, sums: Sequence[Mapping[Key, int]], caps: Sequence[int]) -> int | None:
+        end = self._clock.monotonic_s() + ask.seconds
+        memory = ask.memory or Memory()
+        known = memory.recall(Recollection)
+        ready = prepared(ask.program, known.prepared if known else None)
+        if ready.shape.impossible:
+            return None
+        if known is None:
+            memory.keep(Recollection(ready))
+        question = capped(ready, sums)
+        if question is None:
+            return None
+        clock = EndingClock(self._clock, ask.cancelled)
+        start = _excluding_prices(ready, memory.recall(_Excess), known)
+        count, prices = question.least(caps, start, keep_going=lambda: clock.monotonic_s() < end)
+        memory.keep(_Excess.of(ready, prices))
+        return count
+
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
@@ -119,9 +140,28 @@ class _Excess:
 
     prices: Mapping[Key, float]
 
+    @classmethod
+    def of(cls, ready: Prepared, prices: Floats) -> _Excess:
+        """From prices of the scaled rows of a program."""
+        per_unit = (prices / ready.ties.scales).tolist()
+        return cls({row.key: price for row, price in zip(ready.shape.tying, per_unit, strict=True)})
+
+    def on(self, ready: Prepared) -> Floats:
+        """Prices of the scaled rows of a program."""
+        known = np.array([self.prices.get(row.key, 0.0) for row in ready.shape.tying])
+        return known * ready.ties.scales
+
     def aged(self) -> _Excess:
         """Prices are proposals, in the next descent too."""
         return self
+
+
+def _excluding_prices(ready: Prepared, before: _Excess | None, known: Recollection | None) -> Floats:
+    """Prices at which tying rows may turn out to be short: those that showed it before, or those of the last goal."""
+    levels = [] if known is None else [level for level in known.levels.values() if any(level.prices.values())]
+    if before is None and levels:
+        return start_prices(ready, levels[-1])
+    return np.zeros(len(ready.shape.tying)) if before is None else before.on(ready)
 
 
 def _excess(
@@ -129,21 +169,18 @@ def _excess(
 ) -> tuple[_Excess, Master | None]:
     """The least sum of excesses of tying rows: None where it has a positive bound, so that some row must be broken."""
     phase_one = ready.relaxation(ready.usage({}), np.ones(len(ready.shape.tying)))
-    scales = ready.ties.scales
     if before is not None:
-        known = np.array([before.prices.get(row.key, 0.0) for row in ready.shape.tying])
-        phase_one.center = phase_one.master.clip(known * scales)
+        phase_one.center = phase_one.master.clip(before.on(ready))
     phase_one.master.add(patterns)
     decided = False
 
     def hear(value: float, bound: float) -> None:
         nonlocal decided
-        decided = bound > _KEPT or value <= _KEPT
+        decided = bound > KEPT_EXCESS or value <= KEPT_EXCESS
 
     relaxed = phase_one.run(gap=_RELAXATION_GAP, keep_going=lambda: not decided and keep_going(), report=hear)
-    per_unit = (relaxed.prices / scales).tolist()
-    found = _Excess({row.key: price for row, price in zip(ready.shape.tying, per_unit, strict=True)})
-    return found, None if relaxed.impossible or relaxed.bound > _KEPT else phase_one.master
+    found = _Excess.of(ready, relaxed.prices)
+    return found, None if relaxed.impossible or relaxed.bound > KEPT_EXCESS else phase_one.master
 
 
 def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
@@ -190,7 +227,7 @@ def _relax(run: Run, keep_going: Callable[[], bool], at_hand: int | None) -> Rel
     relaxed = run.relaxation.run(gap=gap, keep_going=lambda: not proven and keep_going(), report=report)
     if relaxed.impossible:
         return None
-    if relaxed.answer is None or relaxed.answer.broken <= _KEPT:
+    if relaxed.answer is None or relaxed.answer.broken <= KEPT_EXCESS:
         return relaxed
     # With a plan at hand the patterns that keep all rows are known, and whether there are any is no question.
     keeping = _keeping(run, keep_going) if at_hand is None else []

@@ -62,25 +62,46 @@ class Whole(NamedTuple):
     usage: Usage
 
 
+class Start(NamedTuple):
+    """A choice to begin with: one pattern of each block, and values of the columns of the master."""
+
+    patterns: Sequence[Pattern]
+    columns: Sequence[int]
+
+
+class Ending(NamedTuple):
+    """When a choice is good enough, or late enough.
+
+    Attributes:
+        seconds: wall time.
+        gap: relative gap at which to stop.
+        target: a choice that costs no more is good enough.
+    """
+
+    seconds: float
+    gap: float
+    target: float = -inf
+
+
 def choose(
     master: Master,
     patterns: Sequence[Pattern],
     *,
-    seconds: float,
-    gap: float,
+    ending: Ending,
     whole: Whole | None = None,
-    target: float = -inf,
+    start: Start | None = None,
 ) -> Choice:
     """The best choice among these patterns that HiGHS finds in time.
 
     Args:
         master: rows that tie blocks, and columns of no block.
         patterns: of all blocks but those that stand whole.
-        seconds: wall time.
-        gap: relative gap at which to stop.
+        ending: when to stop.
         whole: blocks that stand whole.
-        target: a choice that costs no more is good enough.
+        start: a choice to begin with, where no block stands whole.
     """
+    if start is not None:
+        patterns = [*patterns, *start.patterns]
     listed = sorted({pattern.block for pattern in patterns})
     blocks = whole.blocks if whole is not None else ()
     if len(listed) + len(blocks) < master.blocks:
@@ -92,7 +113,9 @@ def choose(
     if whole is not None:
         for block in whole.blocks:
             model.add_block(block, whole.usage)
-    value, bound, x = model.solve(seconds, gap, target)
+    if start is not None and whole is None:
+        model.begin_with(start)
+    value, bound, x = model.solve(ending)
     if x is None:
         return Choice(inf, (), (), bound, {})
     first, last = len(master.columns), len(master.columns) + len(patterns)
@@ -116,6 +139,7 @@ class _Model:
         self._parts: list[coo_array] = []
         self._cost: list[float] = []
         self._ends: list[tuple[float, float]] = []
+        self._start: Floats | None = None
 
     def add_master(self, columns: Sequence[MasterColumn]) -> None:
         """Columns of no block."""
@@ -145,6 +169,12 @@ class _Model:
             [(float(column.lower), float(column.upper)) for column in block.columns],
         )
 
+    def begin_with(self, start: Start) -> None:
+        """A choice that is known; its patterns were added last."""
+        self._start = np.zeros(len(self._cost))
+        self._start[: len(start.columns)] = start.columns
+        self._start[len(self._cost) - len(start.patterns) :] = 1.0
+
     def _own_row(self, row: Row) -> list[tuple[Key, float]]:
         """A row of a block, scaled: its sides are added, its terms returned."""
         scale = power_of_two(row.terms.values(), LARGEST)
@@ -164,15 +194,15 @@ class _Model:
         self._cost += cost
         self._ends += ends
 
-    def solve(self, seconds: float, gap: float, target: float) -> tuple[float, float, Floats | None]:
+    def solve(self, ending: Ending) -> tuple[float, float, Floats | None]:
         """Value, bound, and the columns where there is a choice."""
         cost = np.array(self._cost)
         unit = float(np.abs(cost).max(initial=0.0)) / _WEIGHT or 1.0
         highs = self._handed_over(cost / unit)
-        highs.setOptionValue("mip_rel_gap", gap)
-        if target > -inf:
-            highs.setOptionValue("objective_target", target / unit)
-        if says_none(highs, seconds):
+        highs.setOptionValue("mip_rel_gap", ending.gap)
+        if ending.target > -inf:
+            highs.setOptionValue("objective_target", ending.target / unit)
+        if says_none(highs, ending.seconds):
             return inf, inf, None
         info = highs.getInfo()
         bound = float(info.mip_dual_bound) * unit
@@ -202,6 +232,10 @@ class _Model:
         highs.changeColsIntegrality(
             n, np.arange(n, dtype=np.int32), np.full(n, highspy.HighsVarType.kInteger)
         )
+        if self._start is not None:
+            known = highspy.HighsSolution()
+            known.col_value = self._start.tolist()
+            highs.setSolution(known)
         return highs
 
 

@@ -88,7 +88,16 @@ class Prepared:
     @cached_property
     def listable(self) -> tuple[CoveringBlock | None, ...]:
         """Each block as a covering problem whose coverings can be listed; None where it is none."""
-        return tuple(covering_block(block, limited=True) for block in self.shape.blocks)
+        before = self.grown_from
+        known: Sequence[CoveringBlock | None] = ()
+        if before is not None and "listable" in before.__dict__:
+            known = before.listable
+        return tuple(
+            known[number]
+            if before is not None and number < len(known) and block is before.shape.blocks[number]
+            else covering_block(block, limited=True)
+            for number, block in enumerate(self.shape.blocks)
+        )
 
     @cached_property
     def branchings(self) -> Branchings:
@@ -113,8 +122,8 @@ class Prepared:
         """What columns cost in a goal, and use."""
         return Usage(self.ties, {key: float(value) for key, value in goal.items()})
 
-    def relaxation(self, usage: Usage, penalties: Floats) -> Relaxation:
-        """Pricers and an empty master; ``penalties`` are what breaking each tying row by one scaled unit costs."""
+    def master(self, usage: Usage, penalties: Floats) -> Master:
+        """A master without patterns; ``penalties`` are what breaking each tying row by one scaled unit costs."""
         ties = self.ties
         sides = zip((ties.lower / ties.scales).tolist(), (ties.upper / ties.scales).tolist(), strict=True)
         columns = [
@@ -122,7 +131,10 @@ class Prepared:
             for c in self.shape.master
         ]
         rows = [TyingRow(lower, upper) for lower, upper in sides]
-        master = Master(rows, columns, len(self.shape.blocks), penalties)
+        return Master(rows, columns, len(self.shape.blocks), penalties)
+
+    def relaxation(self, usage: Usage, penalties: Floats) -> Relaxation:
+        """Pricers and an empty master."""
         branched = frozenset(self.branchings.numbers.tolist())
         programs = [
             ProgramPricer(number, self.shape.blocks[number], usage)
@@ -133,6 +145,7 @@ class Prepared:
             BranchedPricer(self.branchings, self.branchings.use(self.ties), usage),
             *programs,
         ]
+        master = self.master(usage, penalties)
         return Relaxation(master, CoveringPricer(self.coverings, self.covering_use, usage), others)
 
 

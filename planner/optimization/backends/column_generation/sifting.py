@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from planner.optimization.backends.column_generation.finish import Choice, choose
+from planner.optimization.backends.column_generation.finish import Choice, Ending, Start, choose
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 
-__all__ = ["reduced_costs", "sifted"]
+__all__ = ["among_all", "among_few", "first_enough", "reduced_costs", "sifted"]
 
 _SHARES: Final = (1e-5, 1e-4)
 """Largest reduced cost of a pattern in the first choices, as shares of the linear program's value."""
@@ -39,7 +39,6 @@ def sifted(
     gap: float,
     seconds_left: Callable[[], float],
     enough: Callable[[float], bool],
-    others: Iterable[Choice] = (),
 ) -> Choice:
     """The best choice found among the patterns of a master.
 
@@ -49,20 +48,28 @@ def sifted(
         gap: relative gap at which HiGHS stops.
         seconds_left: wall time that is left.
         enough: whether a value of the goal, without its constant, is good enough.
-        others: choices among other patterns, made before the one among all patterns.
     """
+    every = among_all(master, gap=gap, seconds_left=seconds_left)
+    return first_enough(chain(among_few(master, answer, gap=gap, seconds_left=seconds_left), every), enough)
+
+
+def first_enough(choices: Iterable[Choice], enough: Callable[[float], bool]) -> Choice:
+    """The first choice that is good enough; the best one where none is."""
     best = Choice(inf, (), (), -inf, {})
-    for found in chain(_few(master, answer, gap, seconds_left), others):
+    for found in choices:
         best = min(best, found, key=lambda choice: choice.value)
         if best.found and enough(best.value):
-            return best
-    if not best.found:
-        best = choose(master, master.patterns, seconds=max(seconds_left(), _AT_LEAST_S), gap=gap)
+            break
     return best
 
 
-def _few(
-    master: Master, answer: MasterAnswer, gap: float, seconds_left: Callable[[], float]
+def among_few(
+    master: Master,
+    answer: MasterAnswer,
+    *,
+    gap: float,
+    seconds_left: Callable[[], float],
+    start: Start | None = None,
 ) -> Iterator[Choice]:
     """Choices among the patterns of small reduced cost, where there are many."""
     if len(master.patterns) < _MANY:
@@ -70,9 +77,16 @@ def _few(
     reduced = reduced_costs(master, answer)
     for share in _SHARES:
         near = np.flatnonzero(reduced <= share * abs(answer.value)).tolist()
-        yield choose(
-            master, [master.patterns[i] for i in near], seconds=_PART * max(seconds_left(), 0.0), gap=gap
-        )
+        ending = Ending(_PART * max(seconds_left(), 0.0), gap)
+        yield choose(master, [master.patterns[i] for i in near], ending=ending, start=start)
+
+
+def among_all(
+    master: Master, *, gap: float, seconds_left: Callable[[], float], start: Start | None = None
+) -> Iterator[Choice]:
+    """The choice among all patterns."""
+    ending = Ending(max(seconds_left(), _AT_LEAST_S), gap)
+    yield choose(master, master.patterns, ending=ending, start=start)
 
 
 def reduced_costs(master: Master, answer: MasterAnswer) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

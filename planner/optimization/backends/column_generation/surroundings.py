@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from planner.optimization.backends.column_generation.blocks import Block
 from planner.optimization.backends.column_generation.covering import Weights
 from planner.optimization.backends.column_generation.coverings import Coverings
-from planner.optimization.backends.column_generation.finish import Choice, Whole, choose
+from planner.optimization.backends.column_generation.finish import Choice, Ending, Whole, choose
 from planner.optimization.backends.column_generation.items import CoveringBlock
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.nearby import nearby
@@ -37,8 +37,8 @@ Floats = NDArray[np.float64]
 _DISTANCES: Final = (2.0, 8.0)
 """Largest reduced costs of the patterns of a choice, in units of what each block may cost more than its part of the bound."""
 
-_LEAST_GAP: Final = 1e-3
-"""Gap that this is measured by at least: with fewer patterns there often is no choice that fits."""
+_MOST_GAP: Final = 1e-2
+"""Gap that this is measured by at most: it would be too many patterns."""
 
 _LARGE: Final = 60
 """Replicas from which a block stands whole."""
@@ -124,7 +124,9 @@ class Nearby:
         self._usage = usage
         self._master = master
         self._bound = relaxed.bound
-        self._each = max(gap, _LEAST_GAP) * abs(relaxed.bound) / max(len(self._blocks), 1)
+        # The fewer blocks, the larger the gap that is left when each of them is rounded.
+        blocks = max(len(self._blocks), 1)
+        self._each = min(max(gap, 1 / blocks), _MOST_GAP) * abs(relaxed.bound) / blocks
         listed = _Listed(around.coverings, ready, usage, relaxed.prices, _DISTANCES[-1] * self._each)
         self._whole = [listed.numbers[at] for at in np.flatnonzero(listed.replicas > _LARGE)]
         known = frozenset(listed.numbers)
@@ -144,10 +146,8 @@ class Nearby:
             yield choose(
                 self._master,
                 [pattern for above, pattern in self._patterns if above <= distance * self._each],
-                seconds=part * max(seconds_left(), 0.0),
-                gap=gap / 4,
+                ending=Ending(part * max(seconds_left(), 0.0), gap / 4, self._bound + gap * abs(self._bound)),
                 whole=Whole([self._blocks[number] for number in self._whole], self._usage),
-                target=self._bound + gap * abs(self._bound),
             )
 
 
