@@ -12,7 +12,7 @@ from models.scenario import Scenario
 from models.simulation import RouterSpec
 from models.solution import Solution, Status
 from models.workload import Service
-from planner.errors import ConfigurationError, TemporaryError
+from planner.errors import ConfigurationError, Finding, TemporaryError
 from planner.planning import sized, solve_with
 from planner.replaying.fleet import GRACE_S, Playable, playable
 from planner.replaying.running import Observers, ReplayOptions, Run, check_policies, replay, told_replay
@@ -75,8 +75,8 @@ def prepare(
         grace_s: what a removed replica may take to finish.
 
     Raises:
-        ConfigurationError: the scenario cannot be sized, a plan has candidates that it does not know, or nothing says
-            how fast one is.
+        ConfigurationError: the scenario cannot be sized, a plan has candidates that it does not know, nothing says how
+            fast one is, or no variant can run at all.
         TemporaryError: no plan was found in the time given.
     """
     problem = sized(scenario, allow_unserved=True)
@@ -86,7 +86,24 @@ def prepare(
     unknown = sorted(set(solution.counts) - {candidate.id for candidate in problem.candidates})
     if unknown:
         raise ConfigurationError(f"the plan has candidates that the scenario does not: {', '.join(unknown)}")
-    return Prepared(playable(scenario, problem, router=router, grace_s=grace_s), solution, tuple(notes))
+    found = playable(scenario, problem, router=router, grace_s=grace_s)
+    if not found.steps:
+        raise ConfigurationError.from_findings(_why_nothing_runs(problem))
+    return Prepared(found, solution, tuple(notes))
+
+
+def _why_nothing_runs(problem: Problem) -> list[Finding]:
+    """Why each variant is out."""
+    return [
+        Finding(
+            "",
+            None,
+            f"{each.service}/{each.variant}" + (f"@{each.pool}" if each.pool else ""),
+            f"a variant that cannot run: {each.reason.value.replace('_', ' ')}",
+            "at least one variant that can be replayed ('fleetplan explain' says more)",
+        )
+        for each in problem.rejected
+    ] or [Finding("", None, "services", "no variant that can run", "at least one")]
 
 
 def _planned(

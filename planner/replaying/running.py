@@ -168,7 +168,7 @@ def told_replay(
 ) -> Replay:
     """Runs as one value."""
     problem = playable.problem
-    used = {variant.variant for run in runs for variant in run.figures.variants}
+    used = {each.variant for run in runs for each in run.figures.variants if each.started}
     every = [*notes, *(note for run in runs for note in run.notes)]
     return Replay(
         scenario=playable.scenario.name,

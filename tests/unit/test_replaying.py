@@ -152,6 +152,13 @@ def test_nothing_to_replay_is_refused(tmp_path: Path) -> None:
         )
 
 
+def test_a_scenario_whose_variants_cannot_run_says_why(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"chat/v@h: found a variant that cannot run: weights do not fit"
+    ):
+        own(tmp_path, llm="Llama-3.1-405B")
+
+
 def test_the_planner_follows_demand_up_after_one_start_and_down_after_its_hold() -> None:
     line = "staircase:rates=[3,12,2],step=[6m,8m,14m],input=4096,output=1024"
     quick = PlannerSettings(solver="greedy", hold_s=120.0)
