@@ -19,10 +19,8 @@ __all__ = ["assemble"]
 _WINDOW_S: Final = 60.0
 _SHOWN: Final = 3
 _MOST_FINDINGS: Final = 100
-_SHOWN_FIELDS: Final = frozenset(EngineObservation.model_fields)
-_NEEDED: Final = frozenset(
-    each.field for each in ENGINE_MEASURES if each.needed and each.field != "waiting_now"
-)
+_NOT_SHOWN: Final = "waiting_now"
+_NEEDED: Final = frozenset(each.field for each in ENGINE_MEASURES if each.needed and each.field != _NOT_SHOWN)
 
 
 def assemble(
@@ -55,8 +53,8 @@ def assemble(
         owner = whose.variant_of(place, row)
         _forget_the_last_process(row.values, now_s)
         cluster = whose.cluster_of(place.cluster)
-        engines.append(_engine(place, row, owner, (names[place], whose.name_of(cluster))))
         served.append(Served.of(place, row, owner, cluster=cluster))
+        engines.append(_engine(place, row, owner, (names[place], whose.name_of(cluster))))
     unseen = whose.unseen(sightings.rows)
     engines += [_unseen(owner, pod) for owner, pod in unseen]
     served += [
@@ -119,11 +117,10 @@ def _engine(
     place: Place, row: Row, owner: VariantObservation | None, named: tuple[str, str | None]
 ) -> EngineObservation:
     """One engine; ``named`` is its name and that of its cluster."""
-    values: dict[str, Any] = {
-        field: value
-        for field, value in row.values.items()
-        if field in _SHOWN_FIELDS and not math.isnan(value)
-    }
+    values: dict[str, Any] = row.values
+    values.pop(_NOT_SHOWN, None)
+    if any(map(math.isnan, values.values())):
+        values = {field: value for field, value in values.items() if not math.isnan(value)}
     name, cluster = named
     return EngineObservation(
         instance=name,

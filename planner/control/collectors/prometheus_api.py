@@ -12,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from planner.clock import Clock
 from planner.control.collectors.access import Access, Fault, Trouble
-from planner.control.collectors.sightings import Row
 from planner.control.collectors.transport import Connections, Web
 
 if TYPE_CHECKING:
@@ -26,8 +25,9 @@ _WARNINGS: Final = 3
 class Labels(dict[str, str]):
     """Labels of a series; equal ones of one reading are one object, so whose they are is found once."""
 
-    __slots__ = ("row",)
-    row: Row | None
+    __slots__ = ("values_of",)
+    values_of: dict[str, float] | None
+    """Values of the engine that they are of; None: of none."""
 
 
 Sample = tuple[Labels, float, float]
@@ -215,16 +215,19 @@ def _quick_vector(body: bytes, known: dict[bytes, Labels]) -> list[Sample] | Non
     start, end = _HEAD.match(body), body.rfind(_END)
     if start is None or _FOOT.fullmatch(body, end) is None:
         return None
+    pieces = body[start.end() : end].split(_BETWEEN)
+    at = pieces[0].partition(_VALUE)[2].partition(b',"')[0]
+    # All elements of a vector are of one time; one that is not is left to the slow way.
+    between = _VALUE + at + b',"'
     samples: list[Sample] = []
-    last, at_s = b"", 0.0
     try:
-        for piece in body[start.end() : end].split(_BETWEEN):
-            text, _, figures = piece.partition(_VALUE)
-            time_s, _, value = figures.partition(b',"')
-            if time_s != last:
-                last, at_s = time_s, float(time_s)
+        at_s = float(at)
+        for piece in pieces:
+            text, found, value = piece.partition(between)
             labels = known.get(text)
             if labels is None:
+                if not found:
+                    return None
                 labels = known[text] = Labels(_read_labels(text))
             samples.append((labels, at_s, float(value)))
     except ValueError:

@@ -92,16 +92,14 @@ class Vectors:
             if value is None:
                 continue
             try:
-                row = labels.row
+                values = labels.values_of
             except AttributeError:
-                row = labels.row = self._row_of(labels)
-            if row is not None:
-                row.values.setdefault(field, value)
+                row = self._seen.rows.get(self._place(labels))
+                values = labels.values_of = None if row is None else row.values
+            if values is not None:
+                values.setdefault(field, value)
             elif not (place := self._place(labels)).rank:
                 self._seen.extras.setdefault(place, {}).setdefault(field, value)
-
-    def _row_of(self, labels: Labels) -> Row | None:
-        return self._seen.rows.get(self._place(labels))
 
     def routers(self, answers: Mapping[str, Answer[Sample]], periods: Mapping[str, str]) -> None:
         """Take the values of routers by model.
