@@ -157,7 +157,9 @@ def test_a_line_that_is_no_json_is_a_bad_row(tmp_path: Path) -> None:
 
 def test_services_of_a_trace_are_those_of_the_scenario(tmp_path: Path) -> None:
     name = written(tmp_path, OURS)
-    with pytest.raises(ConfigurationError, match=r"trace:3: service: found 'search'.*did you mean 'searches'"):
+    with pytest.raises(
+        ConfigurationError, match=r"trace:3: service: found 'search'.*did you mean 'searches'"
+    ):
         read(name, services=("chat", "searches"))
     _, (trace,) = open_traces([f"searches={name}"], HowRead(services=("chat", "searches")))
     chunk = joined(list(trace))
@@ -224,7 +226,9 @@ def problems(names: Sequence[str]) -> list[str]:
 
 
 def test_everything_wrong_with_several_traces_is_in_one_message(tmp_path: Path) -> None:
-    said = problems([str(tmp_path / "none.csv"), "poisson:rate=0,duration=1m,input=1,output=1", "poison:rate=1"])
+    said = problems(
+        [str(tmp_path / "none.csv"), "poisson:rate=0,duration=1m,input=1,output=1", "poison:rate=1"]
+    )
     assert len(said) == 3
     assert "no such file" in said[0]
     assert "more than 0" in said[1]
