@@ -106,7 +106,7 @@ Runs = Mapping[tuple[str, float], Sequence[Seen]]
 """Runs of each policy at each rate, one per seed; equal seeds have equal traffic under every policy."""
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def cluster_runs(
     seeds: int,
     cluster: Cluster = Cluster(),  # noqa: B008 - frozen
