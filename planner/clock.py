@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar, Protocol
 
-__all__ = ["Clock", "FakeClock", "SystemClock"]
+__all__ = ["Clock", "FakeClock", "SolvingClock", "SystemClock"]
 
 
 class Clock(Protocol):
@@ -40,6 +43,39 @@ class SystemClock:
         """See :class:`Clock`."""
         if duration_s > 0:
             time.sleep(duration_s)
+
+
+class SolvingClock(SystemClock):
+    """The machine's clock for limits on solving: it stands still while something is compiled once for all.
+
+    All of them stand still together, since a limit may be watched by one and the compiling be met by another.
+    """
+
+    _lock: ClassVar = threading.Lock()
+    _still_s: ClassVar[float] = 0.0
+    _since_s: ClassVar[float] = 0.0
+    _depth: ClassVar[int] = 0
+
+    def monotonic_s(self) -> float:
+        """See :class:`Clock`."""
+        with self._lock:
+            return (self._since_s if self._depth else super().monotonic_s()) - self._still_s
+
+    @classmethod
+    @contextmanager
+    def standing_still(cls) -> Iterator[None]:
+        """Inside, no solving clock moves on; from any thread, and one inside the other."""
+        with cls._lock:
+            if not cls._depth:
+                cls._since_s = time.monotonic()
+            cls._depth += 1
+        try:
+            yield
+        finally:
+            with cls._lock:
+                cls._depth -= 1
+                if not cls._depth:
+                    cls._still_s += time.monotonic() - cls._since_s
 
 
 class FakeClock:

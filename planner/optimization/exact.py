@@ -10,7 +10,7 @@ from models.problem import Problem
 from models.report import EngineWork
 from models.scenario import ObjectiveLevel
 from models.solution import Proof, Solution, Status
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.collecting import collection_paused
 from planner.optimization.backends.engine import Engine, Termination
 from planner.optimization.backends.race import works
@@ -86,7 +86,7 @@ class WholeProgram:
         self._name = name
         self._hint = hint
         self._rescue = rescue
-        self._clock = clock or SystemClock()
+        self._clock = clock or SolvingClock()
 
     def __call__(self, problem: Problem, options: SolveOptions, progress: Progress = silent) -> SolveResult:
         """Answer ``problem`` within ``options``."""

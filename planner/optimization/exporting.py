@@ -10,7 +10,7 @@ from models.ids import CandidateId
 from models.problem import Problem
 from models.scenario import ObjectiveLevel
 from models.solution import Proof, Solution, Status
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.errors import ConfigurationError, Finding, nearest
 from planner.optimization.decoding import counts_of, nodes_added, solution_at
 from planner.optimization.exact import GOALS, descend
@@ -61,7 +61,7 @@ def level_program(
     """
     from planner.optimization.solvers import exact_engine
 
-    clock = clock or SystemClock()
+    clock = clock or SolvingClock()
     formulation = formulate(problem)
     order = problem.objective.levels
     before = order[: order.index(level)] if level in order else order

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ortools.sat.python import cp_model
 
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.optimization.backends.engine import Ask, Outcome, Report, Termination, better_of
 from planner.optimization.backends.interruption import stopping
 from planner.optimization.program import Key, Row
@@ -48,7 +48,7 @@ class CpSat:
     name = "cp-sat"
 
     def __init__(self, *, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
+        self._clock = clock or SolvingClock()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""

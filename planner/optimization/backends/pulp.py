@@ -20,7 +20,7 @@ from typing import Any, Final
 import highspy
 import pulp
 
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.errors import ConfigurationError
 from planner.optimization.backends.cbc_process import heard, interrupt, launcher
 from planner.optimization.backends.engine import Ask, Outcome, Termination
@@ -64,7 +64,7 @@ class _Pulp(ABC):
     name = "pulp"
 
     def __init__(self, *, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
+        self._clock = clock or SolvingClock()
 
     largest = 1e6
     """Coefficients above this are scaled down: tolerances are absolute."""

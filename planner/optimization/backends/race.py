@@ -11,7 +11,7 @@ from threading import Event, Lock
 from typing import Final
 
 from models.report import EngineWork
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.optimization.backends.engine import (
     Ask,
     Capping,
@@ -90,7 +90,7 @@ class Relay:
 
     def __init__(self, engines: Sequence[Callable[[], Engine] | Turn], *, clock: Clock | None = None) -> None:
         self._turns = tuple(one if isinstance(one, Turn) else Turn(one) for one in engines)
-        self._clock = clock or SystemClock()
+        self._clock = clock or SolvingClock()
         self.spells: list[Spell] = []
         self._excluding: Excluding | None = None
 
@@ -141,7 +141,7 @@ class Race:
 
     def __init__(self, engines: Sequence[Callable[[], Engine]], *, clock: Clock | None = None) -> None:
         self._makers = tuple(engines)
-        self._clock = clock or SystemClock()
+        self._clock = clock or SolvingClock()
         self.spells: list[Spell] = []
 
     def minimize(self, ask: Ask) -> Outcome:

@@ -11,7 +11,7 @@ from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 from ortools.util.python.solve_interrupter import SolveInterrupter
 
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.backends.floating import graded, power_of_two, repaired
 from planner.optimization.backends.greeting import Hush
@@ -45,7 +45,7 @@ class Scip:
     name = "scip"
 
     def __init__(self, *, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
+        self._clock = clock or SolvingClock()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""

@@ -8,7 +8,7 @@ from models.explanation import Explanation
 from models.problem import Problem
 from models.report import Assessment
 from models.solution import Solution, Status
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.optimization.explaining.conflict import conflict_of
 from planner.optimization.explaining.feasibility import Oracle
 from planner.optimization.explaining.limits import Rerate
@@ -47,7 +47,7 @@ def explain(
         clock: measures that time.
         rerate: sizes again with looser latency promises; None: that is not tried.
     """
-    clock = clock or SystemClock()
+    clock = clock or SolvingClock()
     oracle = Oracle(clock=clock, deadline_s=clock.monotonic_s() + time_limit_s)
     if solution.status is Status.INFEASIBLE:
         return Explanation(rejected=problem.rejected).but(**_against(problem, oracle, rerate))
@@ -82,7 +82,7 @@ def look_closer(
     """
     if not solution.has_plan:
         return Explanation()
-    clock = clock or SystemClock()
+    clock = clock or SolvingClock()
     oracle = Oracle(clock=clock, deadline_s=clock.monotonic_s() + time_limit_s)
     close = runners_up(problem, solution, oracle.until(_RUNNERS_UP if worth else 1.0))
     more = worth_of(problem, oracle, rerate=rerate, hint=solution.counts) if worth else ()

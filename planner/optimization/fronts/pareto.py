@@ -8,7 +8,7 @@ from typing import Final
 from models.pareto import Axis, ParetoFront, ParetoPoint
 from models.problem import CostUnit, Problem
 from models.solution import Status
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.errors import ConfigurationError, Finding
 from planner.optimization.backends.engine import Termination
 from planner.optimization.explaining.explain import promising_all
@@ -69,7 +69,7 @@ def pareto(
         InternalError: a plan fails the referee.
     """
     _refuse(axes, points)
-    clock = clock or SystemClock()
+    clock = clock or SolvingClock()
     x, y = axes
     asking = _asking(options, clock)
     turned = x is Axis.HEADROOM

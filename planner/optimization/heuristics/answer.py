@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from models.ids import CandidateId, PoolId
 from models.problem import PoolState, Problem
 from models.solution import Proof
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.optimization.formulation.index import Index
 from planner.optimization.heuristics.solvers import HEURISTICS, Outcome
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
@@ -24,7 +24,7 @@ class HeuristicSolver:
 
     def __init__(self, name: str, *, clock: Clock | None = None) -> None:
         self._name = name
-        self._clock = clock or SystemClock()
+        self._clock = clock or SolvingClock()
 
     def __call__(self, problem: Problem, options: SolveOptions, progress: Progress = silent) -> SolveResult:
         """Answer ``problem``; a heuristic is over before a time limit could matter."""

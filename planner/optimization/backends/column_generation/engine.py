@@ -10,15 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.collecting import collection_paused
-from planner.optimization.backends.column_generation.branched import compile_branching
 from planner.optimization.backends.column_generation.capping import KEPT_EXCESS, capped
+from planner.optimization.backends.column_generation.compiling import compile_all
 from planner.optimization.backends.column_generation.conclusion import Run, conclude
-from planner.optimization.backends.column_generation.covering import compile_kernel
-from planner.optimization.backends.column_generation.enumeration import compile_enumeration
 from planner.optimization.backends.column_generation.master import Master
-from planner.optimization.backends.column_generation.nearby import compile_nearby
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared, prepared
 from planner.optimization.backends.column_generation.recollection import (
@@ -55,11 +52,8 @@ class ColumnGeneration:
     name = "column-generation"
 
     def __init__(self, *, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
-        compile_kernel()
-        compile_branching()
-        compile_enumeration()
-        compile_nearby()
+        self._clock = clock or SolvingClock()
+        compile_all()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""

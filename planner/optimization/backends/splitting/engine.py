@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.optimization.backends.engine import Ask, Outcome, Termination, proves
 from planner.optimization.backends.floating import graded
 from planner.optimization.backends.splitting.choices import Choices
@@ -84,7 +84,7 @@ class Splitting:
     name = "splitting"
 
     def __init__(self, *, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
+        self._clock = clock or SolvingClock()
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization; without an answer where the goal weighs shares."""
