@@ -246,13 +246,16 @@ def test_without_cbc_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) 
         PulpCbc().minimize(an_ask(SUM_OF_FOUR, Goal("cost", {X: 1})))
 
 
-def test_scip_says_nothing_where_answers_go(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("hinted", [False, True], ids=["no-hint", "hint"])
+def test_scip_says_nothing_on_any_screen(capfd: pytest.CaptureFixture[str], *, hinted: bool) -> None:
     keys = [("n", str(number)) for number in range(6)]
     program = IntegerProgram(
         tuple(Column(key, 0, 9) for key in keys),
         (Row(("rate",), {key: 3 + place for place, key in enumerate(keys)}, lower=37),),
     )
     goal = Goal("cost", {key: 5 + 2 * place for place, key in enumerate(keys)})
-    found = Scip().minimize(an_ask(program, goal, threads=8))
-    assert found.termination is Termination.OPTIMAL
-    assert capfd.readouterr().out == ""
+    hint = dict.fromkeys(keys, 9) if hinted else None
+    # One who may cancel has SCIP start with something that may interrupt it, of which it complains.
+    asked = an_ask(program, goal, threads=8, hint=hint, cancelled=lambda: False)
+    assert Scip().minimize(asked).termination is Termination.OPTIMAL
+    assert capfd.readouterr() == ("", "")

@@ -25,6 +25,7 @@ _LARGEST: Final = 1e6
 
 _FEASIBILITY: Final = 1e-8
 _NOISE: Final = (b"SCIPcatchEvent does not support", b"gscip_event_handler.cc")
+_UNDER_WAY: Final = "presolving"
 _UNKNOWN: Final = 1e19
 """SCIP's infinity is 1e20."""
 
@@ -68,7 +69,8 @@ def _solved(ask: Ask, model: mathopt.Model, goal_scale: float) -> mathopt.SolveR
     listener = _Listener(ask, goal_scale)
 
     def hear(lines: Sequence[str]) -> None:
-        if hush is not None:
+        # What it says of hints comes before the noise, what it says of presolving after it.
+        if hush is not None and any(_UNDER_WAY in line for line in lines):
             hush.lift()
         listener(lines)
 
