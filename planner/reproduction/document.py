@@ -55,6 +55,9 @@ def section(each: Reproduction, *, images: str = "images", like: str | None = No
         yield from ("", *_table(table))
     for note in each.notes:
         yield from ("", note)
+    if like is not None:
+        yield from ("", f"Parameters: those of [{like}](#{like}).")
+        return
     yield from (
         "",
         "| parameter | value | origin | |",
