@@ -1,4 +1,4 @@
-"""``observe``: what engines and routers say now."""
+"""``observe``: what engines, routers and clusters say now."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
     from models.observation import Finding as Seen
-    from models.observation import Observation
+    from models.observation import Observation, VariantObservation
     from planner.control.protocols import MetricsReading
 
 __all__ = ["TOKEN_VARIABLE", "ObserveOptions", "observe"]
 
 _HEAD: Final = '{"at_s":'
-_WAYS: Final = "--prometheus URL, --metrics FILE... or --endpoint URL..."
+_WAYS: Final = (
+    "--prometheus URL, --metrics FILE... or --endpoint URL...; or --kubernetes, alone or beside one of them"
+)
 TOKEN_VARIABLE: Final = "FLEETPLAN_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
 
 
@@ -54,9 +56,17 @@ class ObserveOptions(Common):
             "--endpoint", metavar="URL", show_default=False, help="Read an engine's own page; HOST:PORT will do."
         ),
     ] = None  # fmt: skip
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Ask Kubernetes for variants, accelerators and quotas.")
+    ] = False
+    context: Annotated[
+        list[str] | None,
+        typer.Option("--context", metavar="NAME", show_default=False, help="With --kubernetes: this context of the kubeconfig; repeatable, one cluster each."),
+    ] = None  # fmt: skip
+    kubeconfig: Annotated[Path | None, typer.Option("--kubeconfig", metavar="FILE", show_default=False, help="With --kubernetes: in place of KUBECONFIG.")] = None  # fmt: skip
     namespace: Annotated[
         list[str] | None,
-        typer.Option("--namespace", "-n", metavar="NAME", show_default=False, help="With --prometheus: read this namespace alone; repeatable."),
+        typer.Option("--namespace", "-n", metavar="NAME", show_default=False, help="With --prometheus or --kubernetes: read this namespace alone; repeatable."),
     ] = None  # fmt: skip
     for_s: Annotated[float, typer.Option("--for", min=0, max=600, metavar="S", help="With --endpoint: read twice so far apart; rates need it.")] = 5.0  # fmt: skip
     check: Annotated[bool, typer.Option("--check", help="Look for every expected series and say why one is absent; exit code 3 if any is.")] = False  # fmt: skip
@@ -77,7 +87,7 @@ class ObserveOptions(Common):
 
 
 def observe(options: ObserveOptions) -> ExitCode:
-    """Show what engines and routers say now, how old it is, and what is missing.
+    """Show what engines, routers and clusters say now, how old it is, and what is missing.
 
     Exit code 4 when a source did not answer in full, 3 when --check found something.
     """
@@ -118,15 +128,37 @@ def _files(options: ObserveOptions) -> list[str]:
 def _seen(options: ObserveOptions) -> tuple[Observation, Sequence[Seen]]:
     """The observation, and what the self-check found."""
     ways = [way for way in (options.prometheus, options.metrics, options.endpoint) if way]
-    if len(ways) != 1 or (options.prometheus and options.more):
+    alone = options.kubernetes and not ways
+    if (len(ways) != 1 and not alone) or (options.more and (alone or options.prometheus)):
         given = "none of them" if not ways else "more than that"
         raise ConfigurationError.from_findings([Finding("", None, "", given, f"exactly one of {_WAYS}")])
+    if not options.kubernetes and (options.context or options.kubeconfig):
+        allowed = "--kubernetes beside --context and --kubeconfig"
+        raise ConfigurationError.from_findings([Finding("", None, "", "no --kubernetes", allowed)])
+    if not options.kubernetes:
+        return _measured(options, ())
+    from planner.cli.commands.clusters import observed, see_clusters
+
+    now_s, reading = see_clusters(options.context or (), options.kubeconfig, options.namespace or ())
+    if alone:
+        from planner.control.protocols import MetricsReading
+
+        return observed(_observation(MetricsReading(), now_s), reading), ()
+    seen, found = _measured(options, reading.variants)
+    return observed(seen, reading), found
+
+
+def _measured(
+    options: ObserveOptions, variants: Sequence[VariantObservation]
+) -> tuple[Observation, Sequence[Seen]]:
     if options.prometheus:
-        return _of_prometheus(options)
-    return _of_files(options) if options.metrics else _of_endpoints(options)
+        return _of_prometheus(options, variants)
+    return _of_files(options, variants) if options.metrics else _of_endpoints(options, variants)
 
 
-def _of_prometheus(options: ObserveOptions) -> tuple[Observation, Sequence[Seen]]:
+def _of_prometheus(
+    options: ObserveOptions, variants: Sequence[VariantObservation]
+) -> tuple[Observation, Sequence[Seen]]:
     from planner.clock import SystemClock
     from planner.control.collectors import METRICS_SOURCES
 
@@ -142,14 +174,16 @@ def _of_prometheus(options: ObserveOptions) -> tuple[Observation, Sequence[Seen]
         clock,
     )
     try:
-        found = made.check(()) if options.check else ()
+        found = made.check(variants) if options.check else ()
         now_s = clock.unix_s()
-        return _observation(made.read((), now_s), now_s, found), found
+        return _observation(made.read(variants, now_s), now_s, found), found
     finally:
         made.close()
 
 
-def _of_endpoints(options: ObserveOptions) -> tuple[Observation, Sequence[Seen]]:
+def _of_endpoints(
+    options: ObserveOptions, variants: Sequence[VariantObservation]
+) -> tuple[Observation, Sequence[Seen]]:
     from planner.clock import SystemClock
     from planner.control.collectors import open_source
 
@@ -159,22 +193,24 @@ def _of_endpoints(options: ObserveOptions) -> tuple[Observation, Sequence[Seen]]
         "endpoints", {"endpoints": urls, "retries": {"tries": 2}} | _credentials(options), clock
     )
     now_s = clock.unix_s()
-    reading = made.read((), now_s)
+    reading = made.read(variants, now_s)
     if options.for_s > 0:
         clock.sleep(options.for_s)
         now_s = clock.unix_s()
-        reading = made.read((), now_s)
+        reading = made.read(variants, now_s)
     return _observation(reading, now_s), reading.findings
 
 
-def _of_files(options: ObserveOptions) -> tuple[Observation, Sequence[Seen]]:
+def _of_files(
+    options: ObserveOptions, variants: Sequence[VariantObservation]
+) -> tuple[Observation, Sequence[Seen]]:
     from planner.clock import SystemClock
     from planner.control.collectors.files import source
 
     clock = SystemClock()
     made = source({"paths": _files(options)}, clock)
     now_s = clock.unix_s() if made.end_s is None else made.end_s
-    reading = made.read_end((), now_s)
+    reading = made.read_end(variants, now_s)
     return _observation(reading, now_s), reading.findings
 
 

@@ -16,13 +16,14 @@ from models.observation import (
     Observation,
     TrafficObservation,
 )
+from planner.cli.screen.fleet import pools_table, quotas_table, variants_table
 from planner.cli.screen.layout import Column, bullets, section, table
+from planner.cli.screen.plain import LONGEST, plain
 from planner.wording import number, percent
 
 __all__ = ["show_observation"]
 
 _SHOWN: Final = 40
-_LONGEST: Final = 200
 _STYLES: Final = {
     Freshness.FRESH: "green",
     Freshness.STALE: "yellow",
@@ -40,7 +41,11 @@ def show_observation(console: Console, seen: Observation, *, every: bool = False
     counts = ", ".join(f"{states.count(state)} {state}" for state in Freshness if state in states)
     whole = "" if seen.complete else "; a source did not answer in full"
     style = "bold" if seen.complete else "bold yellow"
-    console.print(Text(f"{len(seen.engines)} engines{f' ({counts})' if counts else ''}{whole}", style=style))
+    what = f"{len(seen.engines)} engines{f' ({counts})' if counts else ''}"
+    if seen.variants or seen.pools:
+        what = f"{len(seen.variants)} variants, {len(seen.pools)} pools, {what}"
+    console.print(Text(f"{what}{whole}", style=style))
+    _show_clusters(console, seen, every=every)
     if seen.engines:
         shown = len(seen.engines) if every else _SHOWN
         console.print()
@@ -53,6 +58,21 @@ def show_observation(console: Console, seen: Observation, *, every: bool = False
     if seen.findings:
         section(console, "Findings", style="bold yellow")
         bullets(console, map(_sentence, seen.findings))
+
+
+def _show_clusters(console: Console, seen: Observation, *, every: bool) -> None:
+    shown = None if every else _SHOWN
+    if seen.variants:
+        section(console, "Variants")
+        console.print(variants_table(seen.variants[:shown]))
+        if shown is not None and len(seen.variants) > shown:
+            console.print(f"and {len(seen.variants) - shown} more; --all shows them")
+    if seen.pools:
+        section(console, "Accelerators")
+        console.print(pools_table(seen.pools))
+    if seen.quotas:
+        section(console, "Quotas")
+        console.print(quotas_table(seen.quotas[:shown]))
 
 
 def _engines(engines: Sequence[EngineObservation], states: Iterable[Freshness]) -> Text | object:
@@ -69,9 +89,9 @@ def _engines(engines: Sequence[EngineObservation], states: Iterable[Freshness]) 
     )  # fmt: skip
     for engine, state in zip(engines, states, strict=False):
         made.add_row(
-            _clean(engine.instance),
-            _clean(engine.namespace or "–"),
-            _clean(engine.model or "–"),
+            plain(engine.instance),
+            plain(engine.namespace or "–"),
+            plain(engine.model or "–"),
             Text(_age(state, engine.age_s), style=_STYLES[state]),
             *(_figure(value) for value in (engine.running, engine.waiting)),
             _share(engine.kv_usage),
@@ -92,9 +112,7 @@ def _traffic(traffic: Sequence[TrafficObservation]) -> object:
     )
     for each in traffic:
         figures = (each.arrival_rps, each.queued, each.in_flight, each.arrived, each.completed)
-        made.add_row(
-            _clean(each.model), _clean(each.namespace or "–"), *(_figure(value) for value in figures)
-        )
+        made.add_row(plain(each.model), plain(each.namespace or "–"), *(_figure(value) for value in figures))
     return made
 
 
@@ -112,10 +130,4 @@ def _share(value: float | None) -> str:
 
 def _sentence(finding: Finding) -> str:
     remedy = f" ({finding.remedy})" if finding.remedy else ""
-    return _clean(f"{finding.subject}: {finding.problem}{remedy}", 4 * _LONGEST)
-
-
-def _clean(text: str, longest: int = _LONGEST) -> str:
-    """A text of others without what would steer a terminal."""
-    cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
-    return "".join(letter if letter.isprintable() else "�" for letter in cut)
+    return plain(f"{finding.subject}: {finding.problem}{remedy}", 4 * LONGEST)

@@ -80,6 +80,8 @@ def follow(
                 listing = api.list(kind, namespace, labels=labels)
                 version = listing.version
                 yield Change(ChangeKind.ALL, listing.items)
+                if stop.is_set():
+                    return
             for change, reached in _changes(api, kind, namespace, labels, version):
                 version, wait_s = reached, 0.0
                 if change is not None:

@@ -46,7 +46,9 @@ class DiscoveryOptions(Value):
     """Which clusters are read, and how."""
 
     clusters: tuple[ClusterOptions, ...] = Field(
-        (ClusterOptions(),), min_length=1, max_length=100, description="where they are"
+        (),
+        max_length=100,
+        description="where they are; empty: the current context, or the cluster that we run in",
     )
     namespaces: tuple[Name, ...] = Field((), description="whose variants are ours; empty: all")
     exclude: tuple[Name, ...] = Field((), description="namespaces whose variants are not ours")
@@ -189,4 +191,4 @@ def source(options: Mapping[str, Any], clock: Clock) -> KubernetesDiscovery:
         ConfigurationError: lists everything that is wrong with options and kubeconfigs.
     """
     read = options_of(DiscoveryOptions, "kubernetes", options)
-    return KubernetesDiscovery(connect_all(read.clusters, clock), read, load_catalog())
+    return KubernetesDiscovery(connect_all(read.clusters or (ClusterOptions(),), clock), read, load_catalog())

@@ -41,7 +41,7 @@ def options_of(kind: type[_Options], discovery: str, raw: Mapping[str, object]) 
             if fault["type"] == "missing"
             else repr(fault["input"])[:200]
         )
-        suggestion = nearest(name, kind.model_fields) if unknown else None
+        suggestion = nearest(name, kind.model_fields) if unknown and len(fault["loc"]) == 1 else None
         path = ".".join((discovery, *map(str, fault["loc"])))
         findings.append(Finding("", None, path, found, "" if unknown else allowed_by(fault), suggestion))
     raise ConfigurationError.from_findings(findings)
