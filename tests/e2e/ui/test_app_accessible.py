@@ -52,11 +52,12 @@ def test_every_page_is_for_everybody_and_its_pictures_are_kept(
 
 
 @NEEDS_AXE
-@pytest.mark.parametrize("part", ["Tables", "Add", "Text", "How to solve"])
-def test_no_way_to_edit_keeps_anybody_out(visitor: Callable[..., Visitor], part: str) -> None:
+def test_no_way_to_edit_keeps_anybody_out(visitor: Callable[..., Visitor]) -> None:
     person = visitor().open().solved().fold_out("Edit the scenario")
-    person.choose("What to edit", part).drawn()
-    assert violations(person) == []
+    parts = ("Tables", "Add", "Text", "How to solve")
+    assert {part: violations(person.choose("What to edit", part).drawn()) for part in parts} == {
+        part: [] for part in parts
+    }
 
 
 @NEEDS_AXE
