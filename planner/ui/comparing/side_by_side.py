@@ -33,6 +33,8 @@ _HELP: Final = {
     "gap of cost": "How much cheaper a plan might at most be that is as good in what goes before cost.",
 }
 _IN_A_ROW: Final = 3
+_AXIS: Final = 70
+_BAR: Final = 26
 _MEASURES: Final = ("cost, $/h", "cost", "unserved, req/s", "power, W", "changes", "GPUs")
 
 
@@ -46,7 +48,11 @@ def show_side_by_side(reports: Mapping[str, Report | None], against: str) -> Non
     if len(solved) > 1:
         drawn = _drawn(solved)
         measures = [name for name in _MEASURES if any(row.get(name) is not None for row in drawn)]
-        panels = {measure: comparison_chart(drawn, [measure], name="draft") for measure in measures}
+        height = _AXIS + _BAR * len(drawn)
+        panels = {
+            measure: comparison_chart(drawn, [measure], name="draft").properties(height=height)
+            for measure in measures
+        }
         whole = comparison_chart(drawn, measures, name="draft")
         show_panels(panels, whole, drawn, name="what-if", says=_says(solved), columns=_IN_A_ROW)
 
