@@ -257,6 +257,13 @@ class TestSnapshots:
         assert NODES in seen.lacking
         assert SCALED_OBJECTS in seen.lacking
 
+    def test_only_the_nodes_that_count_are_asked_for(self) -> None:
+        transport = Scripted((200, {"items": []}))
+        snapshot(an_api(transport), node_selector="pool=serving")
+        assert {
+            call.path for call in transport.calls if call.query.get("labelSelector") == "pool=serving"
+        } == {"/api/v1/nodes"}
+
     def test_kinds_that_are_not_installed_are_empty(self) -> None:
         def answer(call: Call) -> Any:
             known = call.path.startswith("/api/v1") or call.path.startswith("/apis/apps")

@@ -247,6 +247,19 @@ class TestAccelerators:
         assert self.named(a_deployment()) == ""
         assert "its accelerator is not known" in problems(a_deployment(), an_hpa(), *self.NODES)
 
+    def test_a_selected_product_that_nodes_share_is_the_shared_type(self) -> None:
+        shared = a_node("n3", labels=L4 | {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"})
+        deployment = a_deployment(template=a_template(nodeSelector=L4))
+        assert variants(deployment, an_hpa(), shared)["llama-hpa"].accelerator == "L4-shared"
+        assert variants(deployment, an_hpa(), self.NODES[1], a_node())["llama-hpa"].accelerator == "L4"
+
+    def test_a_slice_needs_no_nodes_to_be_named(self) -> None:
+        template = a_template(nodeSelector=H100)
+        template["spec"]["containers"] = [a_container(1, resource="nvidia.com/mig-1g.10gb")]
+        assert (
+            variants(a_deployment(template=template), an_hpa())["llama-hpa"].accelerator == "H100-MIG-1g.10gb"
+        )
+
     def test_a_slice_is_named_after_the_nodes_that_have_it(self) -> None:
         node = a_node(labels=H100)
         node["status"]["allocatable"] = {"nvidia.com/mig-1g.10gb": "7"}

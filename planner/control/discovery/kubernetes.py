@@ -56,6 +56,9 @@ class DiscoveryOptions(Value):
         None, min_length=1, max_length=63,
         description="label wva.llmd.ai/controller-instance that scalers must carry; None: whatever they carry",
     )  # fmt: skip
+    node_selector: str = Field(
+        "", max_length=4096, description="label selector of the nodes that count; empty: all"
+    )
     labels: tuple[str, ...] = Field(
         (), description="further labels of nodes and pods that name the accelerator"
     )
@@ -85,7 +88,7 @@ class KubernetesDiscovery:
         """See :class:`planner.control.protocols.FleetDiscovery`."""
 
         def ask(api: Api) -> Snapshot:
-            return snapshot(api, self.options.namespaces)
+            return snapshot(api, self.options.namespaces, node_selector=self.options.node_selector)
 
         seen, faults = of_each(self.apis, ask)
         readings = [

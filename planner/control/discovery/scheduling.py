@@ -110,7 +110,8 @@ def selects(pod_spec: object, name: str, labels: Mapping[str, str]) -> bool:
         name: of the node.
         labels: of the node.
     """
-    if any(labels.get(key) != value for key, value in texts_of(at(pod_spec, "nodeSelector")).items()):
+    selector = at(pod_spec, "nodeSelector")
+    if selector and any(labels.get(key) != value for key, value in texts_of(selector).items()):
         return False
     terms = _terms(pod_spec)
     return not terms or any(_term_holds(term, name, labels) for term in terms)

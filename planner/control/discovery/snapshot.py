@@ -66,15 +66,16 @@ class Snapshot:
         return not self.lacking.intersection(kinds)
 
 
-def snapshot(api: Api, namespaces: Sequence[str] = ()) -> Snapshot:
+def snapshot(api: Api, namespaces: Sequence[str] = (), *, node_selector: str = "") -> Snapshot:
     """Read a cluster. What cannot be read is lacking, with a finding; it never raises for it.
 
     Args:
         api: of the cluster.
         namespaces: whose variants are read; empty: all. Nodes, and pods where that is allowed, are always those of the
             whole cluster, since pods elsewhere hold GPUs too.
+        node_selector: label selector of the nodes that count; empty: all.
     """
-    reader = _Reader(api, tuple(namespaces))
+    reader = _Reader(api, tuple(namespaces), node_selector)
     for kind in dict.fromkeys((*CAPACITY_KINDS, *VARIANT_KINDS, *_FURTHER)):
         reader.read(kind)
     return Snapshot(
@@ -86,8 +87,9 @@ def snapshot(api: Api, namespaces: Sequence[str] = ()) -> Snapshot:
 
 
 class _Reader:
-    def __init__(self, api: Api, namespaces: tuple[str, ...]) -> None:
+    def __init__(self, api: Api, namespaces: tuple[str, ...], node_selector: str) -> None:
         self._api = api
+        self._node_selector = node_selector
         self._namespaces = namespaces
         self._where = f"cluster {api.name}" if api.name else "the cluster"
         self._away = False
@@ -123,7 +125,8 @@ class _Reader:
     def _all(self, kind: Kind, namespace: str) -> tuple[Object, ...]:
         if kind is REPLICA_SETS:
             return self._api.list(kind, namespace, metadata=True).items
-        found = self._api.list_if_served(kind, namespace)
+        labels = self._node_selector if kind is NODES else ""
+        found = self._api.list_if_served(kind, namespace, labels=labels)
         return () if found is None else found.items
 
     def _tell(self, kind: Kind, fault: ClusterFault) -> None:

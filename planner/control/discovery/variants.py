@@ -33,15 +33,18 @@ class Fleet:
         workloads: by kind, namespace and name.
         pods: by the workload they belong to.
         nodes: by name.
+        types: of accelerators that nodes have.
     """
 
     workloads: Mapping[Owner, Workload]
     pods: Mapping[Owner, Sequence[PodSeen]]
     nodes: Mapping[str, NodeSeen]
+    types: frozenset[str]
 
     @classmethod
     def of(cls, workloads: Iterable[Workload], pods: Iterable[PodSeen], nodes: Iterable[NodeSeen]) -> Fleet:
         """The same, sorted in."""
+        known = tuple(nodes)
         owned: dict[Owner, list[PodSeen]] = defaultdict(list)
         for pod in pods:
             if pod.owner is not None:
@@ -49,7 +52,8 @@ class Fleet:
         return cls(
             {(each.kind, each.namespace, each.name): each for each in workloads},
             owned,
-            {each.name: each for each in nodes},
+            {each.name: each for each in known},
+            frozenset(named for each in known for named, _ in each.devices.values()),
         )
 
 
@@ -167,26 +171,33 @@ def _accelerator(
     """What the pods select, what they run on, what a label says, the only type they could run on; in this order."""
     fleet, pods = where
     asked = workload.devices(names.resources)
-    said = names.named_by(selector_labels(workload.leader))
-    sliced = any("/mig-" in resource for resource in asked)
-    if said is not None and not sliced:
+    wanted = selector_labels(workload.leader)
+    said = next((name for each in asked if (name := names.of(each, wanted))), None) or names.named_by(wanted)
+    # Selectors name the product of a GPU that nodes may share or slice, which makes another type of it.
+    exact = said is not None and not any(each.startswith(f"{said}-") for each in fleet.types)
+    if said is not None and exact:
         return said
-    held = [fleet.nodes[pod.node] for pod in pods if pod.node in fleet.nodes]
+    held = _only_type((fleet.nodes[pod.node] for pod in pods if pod.node in fleet.nodes), asked)
+    if held:
+        return held
     label = each.labels.get(_ACCELERATOR) or workload.labels.get(_ACCELERATOR)
-    possible = [node for node in fleet.nodes.values() if selects(workload.leader, node.name, node.labels)]
-    return (
-        _only_type(held, asked)
-        or (names.normal(label) if label else "")
-        or _only_type(possible, asked)
-        or said
-        or ""
-    )
+    if label and said is None:
+        return names.normal(label)
+    # As many nodes as there are, for every variant: the last thing to look at.
+    possible = (node for node in fleet.nodes.values() if selects(workload.leader, node.name, node.labels))
+    return _only_type(possible, asked) or said or ""
 
 
 def _only_type(nodes: Iterable[NodeSeen], asked: Mapping[str, int]) -> str:
     """The one type that all these nodes have of what is asked for; empty: there is none, or more than one."""
-    types = {node.devices[resource][0] for node in nodes for resource in asked if resource in node.devices}
-    return types.pop() if len(types) == 1 else ""
+    found = ""
+    for node in nodes:
+        for resource in asked:
+            named = node.devices[resource][0] if resource in node.devices else ""
+            if found and named not in {"", found}:
+                return ""
+            found = found or named
+    return found
 
 
 def _counts(workload: Workload, pods: Sequence[PodSeen], *, known: bool) -> dict[str, Any]:
