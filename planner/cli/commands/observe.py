@@ -211,7 +211,11 @@ def _of_files(
     made = source({"paths": _files(options)}, clock)
     now_s = clock.unix_s() if made.end_s is None else made.end_s
     reading = made.read_end(variants, now_s)
-    return _observation(reading, now_s), reading.findings
+    seen = _observation(reading, now_s)
+    if made.recorded is not None:
+        kept = made.recorded
+        seen = seen.but(variants=kept.variants, pools=kept.pools, quotas=kept.quotas)
+    return seen, reading.findings
 
 
 def _credentials(options: ObserveOptions) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def show_observation(console: Console, seen: Observation, *, every: bool = False
     style = "bold" if seen.complete else "bold yellow"
     what = f"{len(seen.engines)} engines{f' ({counts})' if counts else ''}"
     if seen.variants or seen.pools:
-        what = f"{len(seen.variants)} variants, {len(seen.pools)} pools, {what}"
+        what = f"{_counted(seen.variants, 'variant')}, {_counted(seen.pools, 'pool')}, {what}"
     console.print(Text(f"{what}{whole}", style=style))
     _show_clusters(console, seen, every=every)
     if seen.engines:
@@ -58,6 +58,10 @@ def show_observation(console: Console, seen: Observation, *, every: bool = False
     if seen.findings:
         section(console, "Findings", style="bold yellow")
         bullets(console, map(_sentence, seen.findings))
+
+
+def _counted(things: Sequence[object], noun: str) -> str:
+    return f"{len(things)} {noun}{'s' * (len(things) != 1)}"
 
 
 def _show_clusters(console: Console, seen: Observation, *, every: bool) -> None:

@@ -89,6 +89,11 @@ class FileSource:
         """When the record ends, s of the epoch; None: it holds no times."""
         return self._frames[-1].at_s if self._frames else None
 
+    @property
+    def recorded(self) -> Observation | None:
+        """The recorded observation that was read last, with its variants and pools; None: pages were read."""
+        return self._recorded
+
     def read(self, variants: Sequence[VariantObservation], now_s: float) -> MetricsReading:
         """See :class:`planner.control.protocols.MetricsSource`."""
         if self._begun_s is None:

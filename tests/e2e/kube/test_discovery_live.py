@@ -291,13 +291,17 @@ def test_the_command_shows_a_cluster_and_writes_an_observation(
     ]
     shown = fleetplan(*words)
     assert shown.returncode == 0, shown.stderr
-    assert "1 variants, 2 pools, 0 engines" in shown.stdout
+    assert "1 variant, 2 pools, 0 engines" in shown.stdout
     assert "shown-hpa" in shown.stdout
     written = fleetplan(*words, "-o", str(path))
     assert written.returncode == 0, written.stderr
     seen = Observation.model_validate_json(path.read_text())
     assert [each.name for each in seen.variants] == ["shown-hpa"]
     assert seen.complete
+    page = tmp_path / "engine.prom"
+    page.write_text('vllm:num_requests_running{model_name="llama-8b"} 3\n')
+    both = fleetplan(*words, "--metrics", str(page))
+    assert "1 variant, 2 pools, 1 engines" in both.stdout, both.stderr
     viewer = cluster.kubeconfig("viewer")
     denied = fleetplan("observe", "--kubernetes", "--kubeconfig", str(viewer))
     assert denied.returncode == 4
