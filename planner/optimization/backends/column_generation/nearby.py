@@ -100,7 +100,28 @@ def _wanted(blocks: Blocks, j: int, left: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _search(  # noqa: C901, PLR0912, PLR0915 - compiled: one loop is one search
+def _useful(blocks: Blocks, s: int, ratio: Floats) -> Ints:
+    """The candidates of a block that help to cover, the cheapest per unit first."""
+    order = np.argsort(ratio, kind="mergesort")
+    usable = 0
+    for place in range(order.shape[0]):
+        if _helps(blocks, s, blocks.starts[s] + order[place]):
+            order[usable] = order[place]
+            usable += 1
+    return order[:usable]
+
+
+@njit(cache=True, nogil=True)
+def _keep(kept: Ints, order: Ints, x: Ints, steps: int) -> None:
+    """Write one covering into its row."""
+    kept[:] = 0
+    for d in range(x.shape[0]):
+        kept[order[d]] = x[d]
+    kept[-1] = steps
+
+
+@njit(cache=True, nogil=True)
+def _search(  # noqa: PLR0915 - compiled: one loop is one search
     blocks: Blocks, weights: Weights, s: int, limits: tuple[int, float, int], kept: Ints, values: Floats
 ) -> int:
     """The cheapest coverings of one block into rows of ``kept`` (the last column is the filler); how many there are."""
@@ -112,12 +133,8 @@ def _search(  # noqa: C901, PLR0912, PLR0915 - compiled: one loop is one search
         kept[0] = 0
         return 1
     ratio = _ratios(blocks, weights, s, main)
-    order = np.argsort(ratio, kind="mergesort")
-    usable = 0
-    for place in range(order.shape[0]):
-        if _helps(blocks, s, lo + order[place]):
-            order[usable] = order[place]
-            usable += 1
+    order = _useful(blocks, s, ratio)
+    usable = order.shape[0]
     filler = weights.wf[s] / blocks.af[first + main] if blocks.af[first + main] > 0.0 else np.inf
     left, cost = np.zeros((usable + 1, rows)), np.zeros(usable + 1)
     x = np.zeros(usable + 1, dtype=np.int64)
@@ -131,25 +148,16 @@ def _search(  # noqa: C901, PLR0912, PLR0915 - compiled: one loop is one search
                 value = cost[depth] + weights.wf[s] * steps if steps < np.inf else np.inf
                 if value < worst and value <= least + within:
                     least = min(least, value)
-                    slot = found
-                    if found < most:
-                        found += 1
-                    else:
-                        slot = int(np.argmax(values[:found]))
+                    slot = found if found < most else int(np.argmax(values[:found]))
+                    found = max(found, slot + 1)
+                    _keep(kept[slot], order, x[:depth], np.int64(steps))
                     values[slot] = value
-                    kept[slot] = 0
-                    for d in range(depth):
-                        kept[slot, order[d]] = x[d]
-                    kept[slot, -1] = np.int64(steps)
                     if found == most:
                         worst = values[:found].max()
-            rest = left[depth, main]
             rate = min(ratio[order[depth]] if depth < usable else np.inf, filler)
-            extra = max(rest, 0.0) * rate if rest > 0.0 else 0.0
-            open_rows = False
-            for r in range(rows):
-                open_rows = open_rows or left[depth, r] > 0.0
-            if depth == usable or not open_rows or cost[depth] + extra >= min(worst, least + within + 1e-9):
+            extra = left[depth, main] * rate if left[depth, main] > 0.0 else 0.0
+            hopeless = cost[depth] + extra >= min(worst, least + within + 1e-9)
+            if depth == usable or hopeless or not np.any(left[depth] > 0.0):
                 depth -= 1
                 entering = False
                 continue
