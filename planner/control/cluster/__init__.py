@@ -4,6 +4,7 @@ from planner.control.cluster.api import FIELD_MANAGER, Api, Limits, Listing, Sca
 from planner.control.cluster.connecting import ClusterOptions, connect, connect_all, of_each
 from planner.control.cluster.faults import ClusterFault, Rule, Trouble
 from planner.control.cluster.kinds import Kind
+from planner.control.cluster.memory import MemoryCluster
 from planner.control.cluster.watching import Change, ChangeKind, follow
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Kind",
     "Limits",
     "Listing",
+    "MemoryCluster",
     "Rule",
     "Scaled",
     "Trouble",
