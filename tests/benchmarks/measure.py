@@ -68,6 +68,13 @@ def run_all(
     return [done[task] for task in wanted]
 
 
+def _place(record: Record) -> tuple[int, int, int, str]:
+    """Where a record stands on the page: by family and size, ours first."""
+    families = [*(str(family) for family in Family), *REPLANS]
+    task = record.task
+    return families.index(task.family), task.size, int(task.solver != _OURS), task.solver
+
+
 def in_own_process(task: Task) -> Record:
     """Solve in a new process; one that fails or does not end becomes a record that says so."""
     command = [sys.executable, str(Path(__file__).with_name("solve_one.py")), json.dumps(asdict(task))]
@@ -162,6 +169,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--results", type=Path, default=RESULTS, help="JSON lines; a run goes on where they end"
     )
     parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
+    parser.add_argument(
+        "--page", action="store_true", help="measure nothing: write the page from all results that are kept"
+    )
     parser.add_argument("--no-starts", action="store_true", help="leave out cold starts")
     parser.add_argument("--no-write", action="store_true", help="leave the page and the plot as they are")
     return parser.parse_args(argv)
@@ -172,10 +182,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = _arguments(argv)
     if arguments.fresh:
         arguments.results.unlink(missing_ok=True)
-    wanted = list(tasks(arguments))
-    records = run_all(
-        wanted, arguments.results, solve=in_own_process, say=lambda line: print(line, flush=True)
-    )
+    if arguments.page:
+        records = sorted(load(arguments.results), key=_place)
+    else:
+        wanted = list(tasks(arguments))
+        records = run_all(
+            wanted, arguments.results, solve=in_own_process, say=lambda line: print(line, flush=True)
+        )
     section = section_of(records, {} if arguments.no_starts else cold_starts())
     print(f"\n{section}")
     if not arguments.no_write:
