@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -36,6 +36,7 @@ let_highs_greet()
 
 _PULP_3: Final = not hasattr(pulp, "lpSum_vars_coefs")
 _CBC_WIDEST: Final = 10**11
+_UNTOUCHED: Final = ("presolve off", "preprocess off", "cutsOnOff off", "primalTolerance 1e-7")
 _CALLBACKS: Final = highspy.cb.HighsCallbackType
 _UNKNOWN: Final = 1e100
 """HiGHS tells infinities, or the largest float, for what it does not know."""
@@ -171,29 +172,44 @@ class PulpCbc(_Pulp):
     """CBC reads a file with 13 digits: the less is scaled, the less is rounded there."""
 
     def _solve(self, model: _Model, ask: Ask) -> _Answer:
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / "cbc.log"
-            solver = pulp.COIN_CMD(
-                path=launcher(Path(folder), _cbc()),
-                msg=False,
-                timeLimit=max(ask.seconds, 0.01),
-                gapRel=ask.gap,
-                threads=ask.threads,
-                logPath=str(log),
-                options=[f"randomSeed {ask.seed + 1}", "primalTolerance 1e-9", "integerTolerance 1e-9"],
-            )
-            solver.tmpDir = folder
-            try:
-                with watching(_CbcWatch(ask, model.goal_scale, Path(folder), log)):
-                    model.problem.solve(solver)
-            except pulp.PulpSolverError:
-                return _Answer(Termination.TIMED_OUT if ask.cancelled() else Termination.FAILED)
-            text = log.read_text(errors="replace") if log.exists() else ""
-        answer = _read_cbc_log(text, has_goal=bool(ask.goal.terms), seconds=ask.seconds)
+        end = self._clock.monotonic_s() + ask.seconds
+        answer = _run_cbc(model, ask, ())
         if not _PULP_3 and _widest(ask) > _CBC_WIDEST and answer.termination is Termination.OPTIMAL:
             # The CBC that comes with PuLP 4 was seen to call a wrong plan optimal on such rows.
             return _Answer(Termination.FEASIBLE)
-        return answer
+        if answer.termination is not Termination.INFEASIBLE:
+            return answer
+        # CBC 2.10 was seen to call programs of a hundred services infeasible whose demand may stay unserved: such a
+        # word needs a second one, without what rewrites the program and with its usual tolerance.
+        left = end - self._clock.monotonic_s()
+        return _run_cbc(model, replace(ask, seconds=max(left, 0.01)), _UNTOUCHED)
+
+
+def _run_cbc(model: _Model, ask: Ask, options: Sequence[str]) -> _Answer:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "cbc.log"
+        solver = pulp.COIN_CMD(
+            path=launcher(Path(folder), _cbc()),
+            msg=False,
+            timeLimit=max(ask.seconds, 0.01),
+            gapRel=ask.gap,
+            threads=ask.threads,
+            logPath=str(log),
+            options=[
+                f"randomSeed {ask.seed + 1}",
+                "primalTolerance 1e-9",
+                "integerTolerance 1e-9",
+                *options,
+            ],
+        )
+        solver.tmpDir = folder
+        try:
+            with watching(_CbcWatch(ask, model.goal_scale, Path(folder), log)):
+                model.problem.solve(solver)
+        except pulp.PulpSolverError:
+            return _Answer(Termination.TIMED_OUT if ask.cancelled() else Termination.FAILED)
+        text = log.read_text(errors="replace") if log.exists() else ""
+    return _read_cbc_log(text, has_goal=bool(ask.goal.terms), seconds=ask.seconds)
 
 
 class _CbcWatch:
