@@ -101,7 +101,7 @@ class WholeProgram:
         with collection_paused():
             found = self._solution(formulation.index, descent)
         solution = self._rescue(problem, found, options)
-        warm = WarmStart(formulation, descent.memory, descent.values)
+        warm = WarmStart(formulation, descent.memory, descent.values, descent.reached)
         solve_s = self._clock.monotonic_s() - formulated
         return SolveResult(solution, formulated - start, solve_s, warm, self._works())
 
@@ -120,6 +120,7 @@ class WholeProgram:
         )
         if options.warm is not None:
             descent.memory, descent.tie_s = options.warm.memory.aged(), AGAIN_S
+            descent.reached = dict(options.warm.reached)
         descent.hint = (options.warm and options.warm.values) or self._start(formulation.index)
         descend(descent, formulation.index, problem.objective.levels)
         descent.settle()

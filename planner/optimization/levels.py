@@ -34,8 +34,11 @@ _PATIENCE = 0.4
 Nobody waits a minute for the last watt.
 """
 
-AGAIN_S = 0.2
-"""The same at least for a plan that follows another: ties were broken a moment ago."""
+AGAIN_S = 0.6
+"""The same at least for a plan that follows another: ties were broken a moment ago.
+
+Enough to relax a fleet of a thousand services and to choose once: a choice that is cut short costs as much, and is lost.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class Descent:
         stopped: set when no further level can be asked: no plan, or no time.
         memory: what engines keep from level to level.
         tie_s: wall time that a level which only breaks ties may take at least, s.
+        reached: by name of such a level, the gap that was left to it after all the time that it may take, here or in
+            the descent before; none where the gap asked for was proven.
         unreached: set when a level was left out, so that nothing after it is proven.
     """
 
@@ -85,6 +90,7 @@ class Descent:
     start_s: float = 0.0
     memory: Memory = field(default_factory=Memory)
     tie_s: float = _AT_LEAST_S
+    reached: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.start_s = self.start_s or self.clock.monotonic_s()
@@ -195,10 +201,30 @@ class Descent:
     def _ask(self, goal: Goal, share: float, *, tie_break: bool = False) -> Outcome:
         if self.values and not goal.terms:
             return Outcome(Termination.OPTIMAL, self.values, goal.constant)
-        seconds = self.seconds_left * share
         if tie_break and self.values:
-            seconds = min(seconds, max(self.tie_s, _PATIENCE * (self.clock.monotonic_s() - self.start_s)))
-        return self._minimize(self.program, goal, seconds)
+            return self._break_ties(goal, share)
+        return self._minimize(self.program, goal, self.seconds_left * share)
+
+    def _break_ties(self, goal: Goal, share: float) -> Outcome:
+        """Little time for a goal among near ties; where an earlier descent could not prove it, no more than that one.
+
+        What that one reached in all the time that ties may take is a measure: a plan that is as near to its bound, or
+        farther by less than the gap asked for, needs no search. Bounds are proven anew, and the gap that is left is told.
+        """
+        patience = max(self.tie_s, _PATIENCE * (self.clock.monotonic_s() - self.start_s))
+        left = self.seconds_left * share
+        reached = self.reached.get(goal.name)
+        gap = self.options.gap + (reached or 0.0)
+        outcome = self._minimize(self.program, goal, min(left, patience), gap)
+        if reached is not None:
+            # As good as before is no proof; whether it is one, the gap asked for decides.
+            optimal = outcome.termination is Termination.OPTIMAL
+            return replace(outcome, termination=Termination.FEASIBLE) if optimal else outcome
+        found = _gap(goal, outcome)
+        cut = patience > left or self.options.cancelled()
+        if found is not None and found > self.options.gap and not cut:
+            self.reached[goal.name] = found
+        return outcome
 
     def _minimize(self, program: IntegerProgram, goal: Goal, seconds: float, gap: float = 0.0) -> Outcome:
         if seconds <= 0:
@@ -282,6 +308,14 @@ def _level(proved: Proved, values: Mapping[Key, int]) -> Level:
         gap=gap,
         unit=goal.unit_name,
     )
+
+
+def _gap(goal: Goal, outcome: Outcome) -> float | None:
+    """Relative distance of value and bound; None where one is missing or the value is 0."""
+    if outcome.values is None or outcome.bound is None:
+        return None
+    value = goal.activity(outcome.values)
+    return max(0.0, value - outcome.bound) / abs(value) if value else None
 
 
 def _integer_bound(bound: float | None) -> float | None:

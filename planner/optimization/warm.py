@@ -8,7 +8,7 @@ changed. It holds one program with its patterns, however many answers went befor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import is_
 
 from models.problem import Candidate, Problem
@@ -27,11 +27,13 @@ class WarmStart:
         formulation: of the problem that was answered.
         memory: what the engines kept.
         values: of the plan, by column; empty where there was none.
+        reached: by name of a level that only breaks ties, the gap that was left after all the time it may take.
     """
 
     formulation: Formulation
     memory: Memory
     values: Mapping[Key, int]
+    reached: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Short: it holds a whole program."""

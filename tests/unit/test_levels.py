@@ -226,3 +226,42 @@ def test_breaking_ties_takes_a_share_of_the_time_of_what_came_before() -> None:
     descent.minimize(SECOND, tie_break=True)
     descent.minimize(Goal("third", {Y: 1}), tie_break=True, share=1.0)
     assert [ask.seconds for ask in engine.asks] == pytest.approx([80.0, 1.2, 1.4])
+
+
+@pytest.mark.parametrize(
+    ("bound", "time_limit_s", "reached"),
+    [
+        (3.0, 100.0, {"second": 0.25}),
+        (4.0, 100.0, {}),  # proven: it has to be proven again
+        (None, 100.0, {}),
+        (3.0, 4.0, {}),  # the end of all time cut it short, so more may be possible
+    ],
+)
+def test_what_ties_were_left_with_after_all_their_time_is_a_measure(
+    bound: float | None, time_limit_s: float, reached: dict[str, float]
+) -> None:
+    clock = FakeClock()
+    plan = {X: 4, Y: 0}
+    engine = Scripted(clock, [Said(OPTIMAL, plan, 400, 3.0), Said(FEASIBLE, plan, bound, 0.5)])
+    descent = a_descent(engine, clock=clock, options=SolveOptions(time_limit_s=time_limit_s, gap=0.01))
+    descent.minimize(FIRST)
+    descent.minimize(SECOND, tie_break=True)
+    assert descent.reached == reached
+
+
+@pytest.mark.parametrize(("bound", "proven"), [(3.0, False), (4.0, True)])
+def test_ties_need_no_more_than_the_descent_before_could_prove_and_say_what_is_left(
+    bound: float, proven: bool
+) -> None:
+    clock = FakeClock()
+    plan = {X: 4, Y: 0}
+    engine = Scripted(clock, [Said(OPTIMAL, plan, 400), Said(OPTIMAL, plan, bound)])
+    descent = a_descent(
+        engine, clock=clock, options=SolveOptions(gap=0.01), reached={"first": 0.3, "second": 0.25}
+    )
+    descent.minimize(FIRST)
+    descent.minimize(SECOND, tie_break=True)
+    assert [ask.gap for ask in engine.asks] == pytest.approx([0.01, 0.26])
+    _, second = descent.levels_at(plan)
+    assert (second.gap, descent.levels[-1].proven) == ((4 - bound) / 4, proven)
+    assert descent.reached["second"] == 0.25  # a measure that does not grow from plan to plan

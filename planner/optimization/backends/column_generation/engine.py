@@ -221,7 +221,7 @@ def _relax(run: Run, keep_going: Callable[[], bool], at_hand: int | None) -> Rel
     relaxed = run.relaxation.run(gap=gap, keep_going=lambda: not proven and keep_going(), report=report)
     if relaxed.impossible:
         return None
-    if relaxed.answer is None or relaxed.answer.broken <= KEPT_EXCESS:
+    if proven or relaxed.answer is None or relaxed.answer.broken <= KEPT_EXCESS:
         return relaxed
     # With a plan at hand the patterns that keep all rows are known, and whether there are any is no question.
     keeping = _keeping(run, keep_going) if at_hand is None else []
