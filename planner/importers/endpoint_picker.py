@@ -69,6 +69,8 @@ _TTL_S: Final = 60.0
 _BAND_REQUESTS: Final = 5000
 """What a priority band holds that says nothing of it."""
 _BYTES_PER_TOKEN: Final = 4
+_MOST: Final = 10**9
+"""Requests, tokens, seconds and weights at most, as the twin has them."""
 _GO: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _GO_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 _QUANTITY: Final = re.compile(r"(\d+(?:\.\d+)?)(|k|M|G|T|Ki|Mi|Gi|Ti)")
@@ -144,7 +146,7 @@ class _Reader:
         self.keys(document, _KEYS, "")
         version = document.get("apiVersion")
         if version not in _VERSIONS:
-            self.wrong("apiVersion", repr(version), ", ".join(_VERSIONS))
+            self.wrong("apiVersion", "nothing" if version is None else repr(version), ", ".join(_VERSIONS))
         plugins = self.plugins(document.get("plugins"))
         weights, routing = self.profile(document.get("schedulingProfiles"), plugins)
         flow = self.mapping(document.get("flowControl"), "flowControl")
@@ -176,7 +178,10 @@ class _Reader:
             self.wrong(path, repr(value), "a list")
             return []
         listed = value or []
-        return [(f"{path}[{i}]", self.mapping(each, f"{path}[{i}]")) for i, each in enumerate(listed)]
+        for i, each in enumerate(listed):
+            if not isinstance(each, Mapping):
+                self.wrong(f"{path}[{i}]", "nothing" if each is None else repr(each), "a mapping")
+        return [(f"{path}[{i}]", each) for i, each in enumerate(listed) if isinstance(each, Mapping)]
 
     def plugins(self, value: object) -> dict[str, tuple[str, Mapping[str, Any]]]:
         """(type, parameters) by name; types that nobody knows, or that the twin cannot replay, are findings."""
@@ -197,6 +202,8 @@ class _Reader:
                 )
             elif kind in _NO_PART:
                 self.notes.append(f"plugin {kind} has no part in a replay")
+            if not name:
+                continue
             if name in found:
                 self.wrong(f"{path}.name", f"the name {name!r} twice", "each name once")
             found[name] = kind, self.mapping(plugin.get("parameters"), f"{path}.parameters")
@@ -252,8 +259,8 @@ class _Reader:
         """A number that is not negative."""
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            self.wrong(path, repr(value), "a number that is not negative")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+            self.wrong(path, repr(value), f"a number that is not negative, at most {_MOST:,}")
             return default
         return float(value)
 
@@ -311,7 +318,10 @@ class _Reader:
             self.wrong(f"{path}.kvCacheUtilThreshold", repr(usage), "above 0, at most 1")
         if "metricsStalenessThreshold" in parameters:
             self.duration(parameters["metricsStalenessThreshold"], f"{path}.metricsStalenessThreshold")
-        return {"saturated_queue": max(1, int(queue * more)), "saturated_kv": min(1.0, usage * more)}
+        return {
+            "saturated_queue": max(1, min(_MOST, int(queue * more))),
+            "saturated_kv": min(1.0, usage * more),
+        }
 
     def concurrency(self, parameters: Mapping[str, Any], path: str) -> dict[str, Any]:
         """Requests in flight at which a replica is saturated."""
@@ -324,7 +334,7 @@ class _Reader:
         most = self.number(parameters.get("maxConcurrency"), f"{path}.maxConcurrency", default=100.0)
         more = 1.0 + self.number(parameters.get("headroom"), f"{path}.headroom", default=0.0)
         # This detector never looks at the KV cache.
-        return {"max_in_flight": max(1, int(most * more)), "saturated_kv": 1.0}
+        return {"max_in_flight": max(1, min(_MOST, int(most * more))), "saturated_kv": 1.0}
 
     def flow(self, flow: Mapping[str, Any]) -> dict[str, Any]:
         """Fields of the router that say who waits, how long, and who is refused."""
@@ -341,15 +351,14 @@ class _Reader:
             self.keys(band, _BAND_KEYS, f"{path}.")
         requests = [self.amount(band.get("maxRequests"), f"{path}.maxRequests") for path, band in bands]
         sizes = [self.amount(band.get("maxBytes"), f"{path}.maxBytes") for path, band in bands]
+        held = requests[0] or sum(each or _BAND_REQUESTS for each in requests[1:])
         # One queue stands for all bands: it holds what they hold together, or what all of them may.
         if any((requests + sizes)[1:]) and len(bands) > 1:
             self.notes.append("priority bands share one queue, ordered by priority")
         return {
             "admission": Admission.QUEUE,
-            "queue_requests": requests[0]
-            or sum(each or _BAND_REQUESTS for each in requests[1:])
-            or _BAND_REQUESTS,
-            "queue_tokens": (sizes[0] or sum(sizes[1:])) // _BYTES_PER_TOKEN,
+            "queue_requests": min(_MOST, held or _BAND_REQUESTS),
+            "queue_tokens": min(_MOST, (sizes[0] or sum(sizes[1:])) // _BYTES_PER_TOKEN),
             "queue_timeout_s": _TTL_S if ttl is None else self.duration(ttl, "flowControl.defaultRequestTTL"),
             "hold_without_replica": True,
         }
@@ -362,7 +371,8 @@ class _Reader:
         if found is None:
             self.wrong(path, repr(value), "a quantity such as 100, 1k or 1Gi")
             return 0
-        return int(float(found[1]) * _SCALES[found[2]])
+        # More than any queue of the twin may hold is no limit.
+        return int(min(float(found[1]) * _SCALES[found[2]], _MOST * _BYTES_PER_TOKEN))
 
     def duration(self, value: object, path: str) -> float:
         """A duration as Go writes it, s."""
@@ -373,4 +383,8 @@ class _Reader:
         if not parts or "".join(number + unit for number, unit in parts) != text:
             self.wrong(path, repr(value), "a duration such as 200ms, 30s or 1m30s")
             return 0.0
-        return sum(float(number) * _GO[unit] for number, unit in parts)
+        seconds = sum(float(number) * _GO[unit] for number, unit in parts)
+        if seconds > _MOST:
+            self.wrong(path, repr(value), f"a duration of at most {_MOST:,} s")
+            return 0.0
+        return seconds

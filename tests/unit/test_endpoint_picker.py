@@ -163,3 +163,43 @@ def test_a_file_without_one_is_refused(tmp_path: Path, text: str) -> None:
 def test_what_is_read_is_a_valid_router(tmp_path: Path) -> None:
     router = read(tmp_path, WEIGHTED).router
     assert RouterSpec.model_validate(router.model_dump()) == router
+
+
+def test_a_plugin_without_a_name_is_said_once_and_suggested_to_nobody(tmp_path: Path) -> None:
+    plugins = [{"type": "queue-scorer"}, 5, None, {}, {"name": ""}]
+    slots = [{"pluginRef": "queue-scorr"}]
+    broken = {"plugins": plugins, "schedulingProfiles": [{"name": "default", "plugins": slots}]}
+    with pytest.raises(ConfigurationError) as error:
+        read(tmp_path, {"kind": WEIGHTED["kind"], **broken})
+    assert [(each.path, each.found) for each in error.value.findings] == [
+        ("apiVersion", "nothing"),
+        ("plugins[1]", "5"),
+        ("plugins[2]", "nothing"),
+        ("plugins[3].type", "nothing"),
+        ("plugins[4].type", "nothing"),
+        ("schedulingProfiles[0].plugins[0].pluginRef", "'queue-scorr'"),
+    ]
+    assert error.value.findings[-1].allowed == "queue-scorer"
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"saturationDetector": {"queueDepthThreshold": 1e300}}, "saturationDetector.queueDepthThreshold"),
+        ({"saturationDetector": {"headroom": float("inf")}}, "saturationDetector.headroom"),
+        ({"featureGates": ["flowControl"], "flowControl": {"defaultRequestTTL": "9" * 400 + "h"}},
+         "flowControl.defaultRequestTTL"),
+    ],
+)  # fmt: skip
+def test_a_number_beyond_all_measure_is_a_finding(tmp_path: Path, more: dict[str, Any], place: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        read(tmp_path, WEIGHTED | more)
+    assert [each.path for each in error.value.findings] == [place]
+
+
+def test_limits_that_nothing_reaches_are_the_largest_of_the_twin(tmp_path: Path) -> None:
+    flow = {"maxRequests": "9" * 400, "maxBytes": "9" * 40 + "Ti"}
+    router = read(tmp_path, WEIGHTED | {"featureGates": ["flowControl"], "flowControl": flow}).router
+    assert (router.queue_requests, router.queue_tokens) == (10**9, 10**9)
+    wide = {"saturationDetector": {"queueDepthThreshold": 10**9, "headroom": 10}}
+    assert read(tmp_path, WEIGHTED | wide).router.saturated_queue == 10**9
