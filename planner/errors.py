@@ -141,7 +141,8 @@ class ConfigurationError(FleetPlanError):
             raise InternalError("asked to report an input without a finding")
         noun = "problem" if len(found) == 1 else "problems"
         files = sorted({finding.file for finding in found if finding.file})
-        where = f" in {', '.join(files)}" if files else ""
+        # A heading that names a file would be wrong of findings that are from none.
+        where = f" in {', '.join(files)}" if files and all(finding.file for finding in found) else ""
         return cls(f"{len(found)} {noun}{where}", findings=found)
 
     def __str__(self) -> str:

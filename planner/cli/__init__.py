@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from planner.cli.app import app, main
+try:
+    from planner.cli.app import app, main
+except KeyboardInterrupt:
+    # Loading takes a second or more, and nobody else is there yet to hear Ctrl-C.
+    raise SystemExit(130) from None
 
 __all__ = ["app", "main"]

@@ -154,6 +154,10 @@ def replay_all(
     runs = tuple(
         replay(prepared.playable, prepared.solution, trace, wanted, options=options, observers=observers)  # type: ignore[arg-type]  # names were opened
     )
+    if not any(run.figures.total.arrivals for run in runs):
+        raise ConfigurationError(
+            "the traffic holds no request: take more of it (a slice, an end) or a higher rate"
+        )
     read = [f"{file.name}: {file.bad.told()}" for file in files if file.bad.told()]
     told = told_replay(
         prepared.playable,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -56,21 +56,21 @@ class BadRows:
         """What a user should know of it; empty: every row was taken as it stood."""
         parts = []
         if self.skipped:
-            listed = "".join(f"\n  {finding}" for finding in self.first)
-            more = self.skipped - len(self.first)
-            rest = f"\n  and {more:,} more" if more else ""
-            parts.append(f"left out {self.skipped:,} bad rows of {self.rows:,} (skip):{listed}{rest}")
+            parts.append(f"left out {self.skipped:,} of {_rows(self.rows)}, the first for: {self.first[0]}")
         if self.moved:
-            parts.append(f"put {self.moved:,} rows of {self.rows:,} in order of arrival")
-        return "\n".join(parts)
+            parts.append(f"put {self.moved:,} of {_rows(self.rows)} in order of arrival")
+        return "; ".join(parts)
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _stopped(bad: Sequence[Finding]) -> ConfigurationError:
-    last = bad[min(len(bad), _SHOWN) - 1]
-    more = f"; {len(bad) - _SHOWN:,} more rows nearby are bad" if len(bad) > _SHOWN else ""
-    policy = f"{last.allowed} (a bad row is an error; --on-bad-row skip leaves it out{more})"
-    shown = [
-        *bad[: min(len(bad), _SHOWN) - 1],
-        Finding(last.file, last.line, last.path, last.found, policy, last.suggestion),
-    ]
-    return ConfigurationError.from_findings(shown)
+    if len(bad) == 1:
+        # A single finding is shown without a heading.
+        advice = f"{bad[0].allowed} (or --on-bad-row skip, which leaves it out)"
+        return ConfigurationError.from_findings([replace(bad[0], allowed=advice)])
+    more = f", the first {_SHOWN}" if len(bad) > _SHOWN else ""
+    heading = f"{len(bad):,} bad rows in {bad[0].file} (--on-bad-row skip leaves them out){more}"
+    return ConfigurationError(heading, findings=bad[:_SHOWN])

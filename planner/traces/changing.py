@@ -46,7 +46,7 @@ class Change:
             ConfigurationError: everything that is wrong with it.
         """
         rules = (
-            ("slice", 0 <= self.start_s < self.end_s, f"{self.start_s:g}:{self.end_s:g}", "from 0, the end after the start"),
+            ("slice", 0 <= self.start_s < self.end_s, f"{self.start_s:g}:{self.end_s:g} s", "from 0, the end after the start"),
             ("scale", 0 < self.scale <= 1000, f"{self.scale:g}", "more than 0, at most 1000"),  # noqa: PLR2004
             ("speed", 0 < self.speed < math.inf, f"{self.speed:g}", "more than 0"),
         )  # fmt: skip

@@ -31,6 +31,7 @@ _EPOCH_FROM_S: Final = 1e8
 _LATEST_S: Final = 1e11
 _PRIORITY: Final = 1000
 _SHOWN: Final = 80
+_A_ROW: Final = "a JSON object per line, or at most one value for each column"
 _TOKENS: Final = f"a whole number from 1 to {MOST_TOKENS:,}"
 
 
@@ -173,7 +174,7 @@ class _Columns:
         for i in np.flatnonzero(wrong):
             line, row = int(batch.lines[i]), batch.rows[i]
             if not row:
-                yield Finding(self._file, line, "", "no row of this table", "a JSON object per line")
+                yield Finding(self._file, line, "", "no row of this table", _A_ROW)
                 continue
             value = row.get(column)
             found = "nothing" if value is None or value == "" else repr(value)[:_SHOWN]

@@ -117,7 +117,9 @@ def _read_csv(
                 if is_header:
                     is_header = False
                     continue
-                yield reader.line_num, dict(zip(names, values, strict=False))
+                # A row with more values than columns says nothing for certain: it lacks every one, and is bad.
+                surplus = any(value.strip() for value in values[len(names) :])
+                yield reader.line_num, {} if surplus else dict(zip(names, values, strict=False))
         except csv.Error as cause:
             raise ConfigurationError.from_findings(
                 [Finding(file, reader.line_num, "", f"what is no row of a table ({cause})")]

@@ -174,7 +174,10 @@ class Asked:
         if given is None:
             self.wrong(name, "nothing", "a list such as [2,4,6]")
             return []
-        return list(given) if isinstance(given, list | tuple) else [given]
+        listed = list(given) if isinstance(given, list | tuple) else [given]
+        if not listed:
+            self.wrong(name, "an empty list", "a list such as [2,4,6]")
+        return listed
 
 
 def generator_of(

@@ -127,7 +127,28 @@ def test_a_bad_trace_ends_with_2_and_leaves_no_folder_behind(tmp_path: Path) -> 
     assert [each.name for each in tmp_path.iterdir()] == ["t.csv"]
     kept = simulate("--on-bad-row", "skip", trace=str(path))
     assert kept.exit_code == 0
-    assert "left out 1 bad rows of 3" in kept.stdout
+    assert "left out 1 of 3 rows, the first for:" in kept.stdout
+
+
+@pytest.mark.parametrize("options", [("--slice", "10m:20m"), ("--until", "0.001")])
+def test_a_run_without_a_request_is_no_run(tmp_path: Path, options: tuple[str, str]) -> None:
+    done = simulate(*options, "-o", tmp_path / "run")
+    assert (done.exit_code, "the traffic holds no request" in done.output) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_findings_name_options_and_no_file_that_is_not_theirs(tmp_path: Path) -> None:
+    done = simulate("--epp", tmp_path / "none", "--scale", "nan", "--speed", "0", "--slice", "9:3")
+    assert done.exit_code == 2
+    assert "4 problems:" in done.output
+    for option in ("--scale: found nan", "--speed: found 0", "--slice: found 9:3 s"):
+        assert option in done.output
+
+
+def test_one_request_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("arrival_s,input_tokens,output_tokens\n1,5,5\n")
+    assert ": 1 request, seed" in simulate(trace=str(path)).stdout
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,11 @@ def test_all_findings_are_in_one_message() -> None:
     ]
 
 
+def test_a_heading_names_no_file_where_a_finding_is_from_none() -> None:
+    error = ConfigurationError.from_findings([a_finding(), a_finding(file="", line=None, path="--seed")])
+    assert str(error).splitlines()[0] == "2 problems:"
+
+
 def test_one_finding_is_one_problem_and_keeps_the_class() -> None:
     error = CatalogError.from_findings([a_finding()])
     assert isinstance(error, CatalogError)

@@ -86,6 +86,10 @@ def test_prefixes_services_and_priorities_are_read_where_a_trace_has_them(tmp_pa
         ("2023-11-16 18:15:47,0,1", "trace:3: ContextTokens: found '0'; allowed: a whole number from 1"),
         ("2023-11-16 18:15:47,1,1.5", "trace:3: GeneratedTokens: found '1.5'"),
         ("2023-11-16 18:15:47,1", "trace:3: GeneratedTokens: found nothing"),
+        (
+            "2023-11-16 18:15:47,1,1,7",
+            "trace:3: found no row of this table; allowed: a JSON object per line, or at",
+        ),
         ("2023-11-16 18:15:47,1,1e12", "trace:3: GeneratedTokens: found '1e12'"),
         ("2023-02-30 18:15:47,1,1", "trace:3: TIMESTAMP: found '2023-02-30"),
         ("2023-11-16 18:14:00,1,1", "trace:3: found an arrival 106.681 s before one of an earlier line"),
@@ -97,7 +101,7 @@ def test_a_bad_row_is_named_by_its_line_or_left_out_and_counted(tmp_path: Path, 
     with pytest.raises(ConfigurationError) as error:
         read(name)
     assert f"{tmp_path}/{said}" in str(error.value)
-    assert "--on-bad-row skip leaves it out" in str(error.value)
+    assert "--on-bad-row skip, which leaves it out" in str(error.value)
     trace = open_trace(name, HowRead(policy=OnBadRow.SKIP))
     assert joined(list(trace)).input_tokens.tolist() == [374, 396]
     assert (trace.bad.rows, trace.bad.skipped) == (3, 1)

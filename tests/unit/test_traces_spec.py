@@ -114,6 +114,7 @@ def test_yaml_says_the_same(tmp_path: Path) -> None:
         ("poisson:rate=1,rate=2,duration=1,input=1,output=1", ["rate: found this key twice"]),
         ("poisson:rate=-1,duration=1,input=0,output=2.5", ["rate: found", "input: found '0'", "output: found '2.5'"]),
         ("staircase:rates=[1,2],step=[1,2,3],input=1,output=1", ["3 lengths for 2 rates"]),
+        ("staircase:rates=[],step=5,input=1,output=1", ["rates: found an empty list"]),
         ("staircase:rates=[0],step=5,input=1,output=1", ["a rate above 0"]),
         ("diurnal:low=5,high=2,duration=1h,input=1,output=1", ["low: found 5; allowed: at most high"]),
         ("ramp:from=0,to=0,duration=1h,input=1,output=1", ["a rate above 0 at one end"]),

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from models.workload import Service
     from planner.cli.run_folder import RunFolder
     from planner.replaying import Observers, Prepared, Replayed, ReplayOptions
-    from planner.traces import HowRead
+    from planner.traces import Change, HowRead
 
 __all__ = ["SimulateOptions", "simulate"]
 
@@ -251,7 +251,7 @@ def _asked(options: SimulateOptions) -> _Asked:
     }
     first_s, last_s = _span(options.slice_, findings)
     change = Change(first_s, last_s, options.scale, options.speed, options.seed)
-    _checked(change.checked, findings)
+    _checked(lambda: _change(change), findings)
     read = _checked(lambda: _picker(options), findings)
     if options.chrome_trace and options.output is None:
         findings.append(Finding("", None, "--chrome-trace", "no -o", "-o DIR, where it is written"))
@@ -276,6 +276,16 @@ def _asked(options: SimulateOptions) -> _Asked:
         times["grace"],
         notes,
     )
+
+
+def _change(change: Change) -> None:
+    """Refuse a change that is none, by the names of options."""
+    try:
+        change.checked()
+    except ConfigurationError as error:
+        raise ConfigurationError.from_findings(
+            replace(each, path=f"--{each.path}") for each in error.findings
+        ) from error
 
 
 def _checked(make: Callable[[], Made], findings: list[Finding]) -> Made | None:
@@ -401,8 +411,6 @@ def _replayed(
     prepared: Prepared, options: SimulateOptions, asked: _Asked, folder: RunFolder | None
 ) -> Replayed:
     """Run every policy, and write what is to be written as one folder."""
-    from dataclasses import replace
-
     from planner.replaying import Observers, replay_all
 
     def run(observers: Observers) -> Replayed:

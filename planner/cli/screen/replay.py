@@ -25,9 +25,10 @@ def show_replay(console: Console, replay: Replay, *, every: bool = False) -> Non
         replay: what.
         every: every service and variant, however many there are.
     """
-    first = replay.runs[0].total
+    arrivals = replay.runs[0].total.arrivals
+    requests = f"{arrivals:,} request{'' if arrivals == 1 else 's'}"
     console.print(
-        Text(f"{replay.scenario}: {first.arrivals:,} requests, seed {replay.seed}", style="bold"),
+        Text(f"{replay.scenario}: {requests}, seed {replay.seed}", style="bold"),
         soft_wrap=True,
     )
     _policies(console, replay)
@@ -43,7 +44,7 @@ def show_replay(console: Console, replay: Replay, *, every: bool = False) -> Non
 
 def _policies(console: Console, replay: Replay) -> None:
     cost = "$" if replay.cost_unit == "USD/h" else "cost"
-    headers = ("done", "failed", "in time", "goodput\nreq/s", "TTFT p50\ns", "p95\ns", "p99\ns", "ITL\nms",
+    headers = ("done", "failed", "in time", "goodput\nreq/s", "TTFT p50\ns", "p95\ns", "p99\ns", "ITL mean\nms",
                "replica\nhours", "most\nreplicas", cost, "kWh", "changes")  # fmt: skip
     console.print()
     made = table([Column("policy", right=False), *(Column(header) for header in headers)])
