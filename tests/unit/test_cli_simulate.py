@@ -224,3 +224,9 @@ def test_no_plan_in_time_is_4() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "_prepared", late)
         assert simulate().exit_code == 4
+
+
+@pytest.mark.parametrize("options", [("--seed", 2**63), ("--scrape", "1e-12")])
+def test_an_option_beyond_all_measure_is_refused(options: tuple[str, object]) -> None:
+    done = simulate(*options)
+    assert (done.exit_code, options[0] in done.output) == (2, True)

@@ -33,6 +33,7 @@ __all__ = ["SimulateOptions", "simulate"]
 Made = TypeVar("Made")
 
 _LINE_EVERY_S: Final = 5.0
+_LEAST_SCRAPE_S: Final = 0.001
 _ROUTINGS: Final = ("scorers", "round-robin", "random")
 _STARTS: Final = ("plan", "now", "least")
 _POLICIES: Final = ("error", "skip")
@@ -97,7 +98,12 @@ class SimulateOptions(Common):
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Of all chance: the same seed gives the same bytes.")] = 0
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, max=2**63 - 1, metavar="N", help="Of all chance: the same seed gives the same bytes."
+        ),
+    ] = 0
     until: Annotated[
         str | None,
         typer.Option(
@@ -249,6 +255,9 @@ def _asked(options: SimulateOptions) -> _Asked:
         )
         for name in ("reorder", "grace", "scrape", "lag", "until", "timeout")
     }
+    if times["scrape"] < _LEAST_SCRAPE_S:
+        allowed = f"at least {_LEAST_SCRAPE_S:g} s"
+        findings.append(Finding("", None, "--scrape", repr(options.scrape), allowed))
     first_s, last_s = _span(options.slice_, findings)
     change = Change(first_s, last_s, options.scale, options.speed, options.seed)
     _checked(lambda: _change(change), findings)
