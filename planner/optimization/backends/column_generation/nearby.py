@@ -150,7 +150,7 @@ def _search(  # noqa: PLR0915 - compiled: one loop is one search
                     least = min(least, value)
                     slot = found if found < most else int(np.argmax(values[:found]))
                     found = max(found, slot + 1)
-                    _keep(kept[slot], order, x[:depth], np.int64(steps))
+                    _keep(kept[slot], order, x[:depth], int(steps))
                     values[slot] = value
                     if found == most:
                         worst = values[:found].max()
