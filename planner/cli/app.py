@@ -20,8 +20,8 @@ from planner.cli.commands.inferno import InfernoOptions, import_inferno
 from planner.cli.commands.observe import ObserveOptions, observe
 from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
-from planner.cli.commands.simulate import SimulateOptions, simulate
 from planner.cli.commands.reproduce import ReproduceOptions, reproduce
+from planner.cli.commands.simulate import SimulateOptions, simulate
 from planner.cli.commands.ui import UiOptions, ui
 from planner.cli.edge import ExitCode, is_about_output, takes, unwritten
 from planner.cli.terminal import complain, spell_out_what_cannot_be_written
