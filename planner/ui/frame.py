@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import streamlit as st
 
 from planner import __version__
@@ -13,12 +15,19 @@ from planner.ui.pages import PAGES
 
 __all__ = ["show"]
 
+_ICON: Final = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="#0b5cad">'
+    '<rect x="2" y="3" width="20" height="8" rx="2"/><rect x="2" y="13" width="20" height="8" rx="2"/>'
+    '<circle cx="6" cy="7" r="1.5" fill="#fff"/><circle cx="6" cy="17" r="1.5" fill="#fff"/></svg>'
+)
+"""Served by the app itself: for the symbol of a font, browsers would ask a server elsewhere."""
+
 
 def show() -> None:
     """Run the app: the frame, then the page that the visitor is on."""
     st.set_page_config(
         page_title="fleetplan",
-        page_icon=":material/dns:",
+        page_icon=_ICON,
         layout="wide",
         menu_items={
             "About": f"fleetplan {__version__}: how many replicas of which variant run on which GPUs."

@@ -12,8 +12,8 @@ __all__ = ["distance_phrase", "promises_phrase", "statistic_phrase"]
 
 
 def promises_phrase(slo: Slo) -> str:
-    """``TTFT ≤ 3 s, ITL ≤ 0.05 s on average``."""
-    told = [f"{name} ≤ {quantity(value, 's')}" for name, value in _targets(slo)]
+    """``TTFT ≤ 3 s, ITL ≤ 50 ms on average``."""
+    told = [f"{name} ≤ {_duration(value)}" for name, value in _targets(slo)]
     return f"{', '.join(told)} {statistic_phrase(slo.at)}" if told else "no promise"
 
 
@@ -38,6 +38,10 @@ def distance_phrase(asked: tuple[int, int], measured: tuple[int, int] | None) ->
         return f"{shape}, this very shape"
     factor = math.exp(max(abs(math.log(a / b)) for a, b in zip(asked, measured, strict=True)))
     return f"{shape}, within a factor of {number(factor, 3)}"
+
+
+def _duration(value_s: float) -> str:
+    return quantity(value_s, "s") if value_s >= 1 or value_s == 0 else quantity(value_s * 1000, "ms")
 
 
 def _targets(slo: Slo) -> Iterator[tuple[str, float]]:

@@ -149,7 +149,7 @@ def test_a_closer_look_prices_the_limits_and_finds_what_is_near(visit: Any) -> N
     page = page.run()
     assert not page.exception
     assert "Fewest moves" in words(page)
-    assert "look closer to know" not in words(page)
+    assert "is not known yet" not in words(page)
 
 
 @pytest.mark.parametrize(

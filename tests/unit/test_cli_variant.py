@@ -35,7 +35,7 @@ def test_measured_and_modeled_figures_stand_apart_each_with_its_origin() -> None
     assert "planning uses  measured" in text
     assert "measured: P1 at 1024/512" in text
     assert "modeled: roofline" in text
-    assert "--- SLO: TTFT ≤ 1 s, ITL ≤ 0.03 s on average ---" in text
+    assert "--- SLO: TTFT ≤ 1 s, ITL ≤ 30 ms on average ---" in text
     assert "KV cache of the replica:" in text
 
 

@@ -14,7 +14,8 @@ from planner.wording import distance_phrase, promises_phrase, statistic_phrase
     ("slo", "text"),
     [
         (Slo(), "no promise"),
-        (Slo(ttft_s=3, itl_s=0.05), "TTFT ≤ 3 s, ITL ≤ 0.05 s on average"),
+        (Slo(ttft_s=3, itl_s=0.05), "TTFT ≤ 3 s, ITL ≤ 50 ms on average"),
+        (Slo(ttft_s=0.35, itl_s=0.0075), "TTFT ≤ 350 ms, ITL ≤ 7.5 ms on average"),
         (Slo(e2e_s=20, at=95), "E2E ≤ 20 s at p95"),
     ],
 )

@@ -88,7 +88,11 @@ def _others(worth: Iterable[Worth], told: set[tuple[str, tuple[str, ...]]]) -> l
 
 def _row(limit: str, worth: Worth | None, *, asked: bool) -> dict[str, str]:
     if worth is None:
-        unknown = "not found in the time given" if asked else "look closer to know"
+        unknown = (
+            "What more of it is worth was not found in the time given."
+            if asked
+            else "What more of it is worth is not known yet: look closer."
+        )
         return {"limit": limit, "one step": "", "is worth": unknown, "first step that pays": ""}
     first = worth.first
     pays = "" if first is None or first.amount == worth.one.amount else _step(worth)
