@@ -124,6 +124,17 @@ def test_a_link_opens_the_draft_for_somebody_else_and_back_goes_back(visitor: Vi
     heading(person, "passed on")
 
 
+def test_a_dot_of_the_staircase_opens_its_plan(visitor: Visits) -> None:
+    person = visitor().open().solved().visit("trade_offs").prepared("trade_offs")
+    chart = person.page.get_by_test_id("stVegaLiteChart").first
+    dots = chart.locator('[aria-roledescription="circle"], [aria-roledescription="point"]')
+    assert dots.count() > 2
+    person.does(lambda: dots.nth(1).click(force=True)).button("Open as a draft").wait_for()
+    person.page.get_by_text(re.compile(r"^2: ")).or_(
+        person.page.locator('input[value^="2: "]')
+    ).first.wait_for()
+
+
 def test_files_that_cannot_be_opened_are_named_and_nothing_is_lost(visitor: Visits, tmp_path: Path) -> None:
     person = visitor().open().solved()
     before = draft_of(person)
@@ -155,6 +166,18 @@ def test_names_from_files_are_words_and_nothing_else(visitor: Visits, tmp_path: 
     assert draft_of(person).name == name
     heading = person.visit("plan").page.get_by_role("heading", level=1).first.inner_text()
     assert "<img src=x onerror=alert(1)> **bold** $x^2$" in heading
+
+
+def test_nobody_else_is_asked_for_anything(visitor: Visits) -> None:
+    person = visitor()
+    asked: list[str] = []
+    person.page.on("request", lambda each: asked.append(each.url))
+    person.open().solved()
+    for page in PAGES:
+        person.visit(page).drawn()
+    assert asked
+    own = (person.url, "blob:", "data:", person.url.replace("http", "ws", 1))
+    assert [url for url in asked if not url.startswith(own)] == []
 
 
 def test_a_worker_that_dies_is_told_and_its_work_is_done_on_request(visitor: Visits, tmp_path: Path) -> None:
