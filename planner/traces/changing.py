@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Change", "changed", "merged"]
 
 _MIXED: Final = 0x5851F42D4C957F2D
+_SLOWEST: Final = 1e-3
+_FASTEST: Final = 1e6
+"""What a trace may be slowed down and sped up by: outside, a replay of minutes never ends, or is over in no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Change:
         rules = (
             ("slice", 0 <= self.start_s < self.end_s, f"{self.start_s:g}:{self.end_s:g} s", "from 0, the end after the start"),
             ("scale", 0 < self.scale <= 1000, f"{self.scale:g}", "more than 0, at most 1000"),  # noqa: PLR2004
-            ("speed", 0 < self.speed < math.inf, f"{self.speed:g}", "more than 0"),
+            ("speed", _SLOWEST <= self.speed <= _FASTEST, f"{self.speed:g}", "from 0.001 to 1000000"),
         )  # fmt: skip
         findings = [Finding("", None, name, found, allowed) for name, ok, found, allowed in rules if not ok]
         if findings:

@@ -47,11 +47,11 @@ def h100(scenario: Scenario) -> Any:
 @pytest.mark.parametrize(
     ("change", "name", "said"),
     [
-        (Change(Control.DEMAND, "agents", 2), "agents demand × 2", "services.agents.buckets.all.arrival_rps: 20 → 40"),
+        (Change(Control.DEMAND, "agents", 2), "agents demand × 2", "services.agents.buckets.all.demand (req/s): 20 → 40"),
         (
             Change(Control.DEMAND, amount=1.5),
             "demand × 1.5",
-            "services: arrival_rps of agents, assistant, classify, coding and 8 more: × 1.5",
+            "services: demand (req/s) of agents, assistant, classify, coding and 8 more: × 1.5",
         ),
         (Change(Control.PRICE, "h100", 0.5), "h100 prices × 0.5", "pools.h100.offering.usd_per_h: none → 1.925"),
         (Change(Control.SLO, "search", 1.5), "search promises × 1.5", "services.search.slo.ttft_s: 3 → 4.5"),

@@ -12,6 +12,9 @@ __all__ = ["input_changes"]
 
 _SHORT: Final = 60
 _NAMED: Final = 4
+_CALLED: Final[Mapping[str, str]] = {"arrival_rps": "demand (req/s)"}
+"""What people call a field where its name is ours."""
+
 _WHOLE: Final = 2
 """Steps of a path that leads to no part of a list."""
 
@@ -76,7 +79,7 @@ def _sentences(found: Sequence[Difference]) -> Iterator[str]:
 
 def _kind(path: Path) -> str:
     """The list that the part is in and the name of the field: what is on the way between them are ids."""
-    return f"{path[0]}: {path[-1]}"
+    return f"{path[0]}: {_CALLED.get(path[-1], path[-1])}"
 
 
 def _step(difference: Difference) -> str:
@@ -102,7 +105,7 @@ def _listed(places: Sequence[str]) -> str:
 
 def _sentence(difference: Difference) -> str:
     path, before, after = difference
-    place = ".".join(path)
+    place = ".".join((*path[:-1], _CALLED.get(path[-1], path[-1])))
     if before is _ABSENT:
         return f"{place}: {_said(after)} added"
     if after is _ABSENT:
