@@ -13,6 +13,8 @@ from planner.wording import money, number, percent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pandas as pd
+
 __all__ = ["FORMATS", "show_rows"]
 
 FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
@@ -23,6 +25,9 @@ FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
 }
 _HEIGHT: Final = 460
 _ROW: Final = 35
+_LONG: Final = 36
+_LETTER: Final = 8
+_MARGIN: Final = 20
 _STYLED_CELLS: Final = 40_000
 """Larger tables are shown as the browser writes numbers; to write every cell here would take seconds."""
 
@@ -53,7 +58,11 @@ def show_rows(
             frame[column] = frame[column].astype("Int64")  # counts, of which some are missing
     for column in formats:
         frame[column] = frame[column].astype("Float64")
-    configured = {column: st.column_config.Column(help=text) for column, text in notes.items()}
+    widths = _widths(frame)
+    configured = {
+        column: st.column_config.Column(help=notes.get(column), width=widths.get(column))
+        for column in {*notes, *widths}
+    }
     shown: Any = frame
     if frame.size <= _STYLED_CELLS:
         shown = frame.style.format(
@@ -68,6 +77,19 @@ def show_rows(
         placeholder="",
         alt=says,
     )
+
+
+def _widths(frame: pd.DataFrame) -> dict[str, int]:
+    """Pixels of columns of short texts: a long text beside them would have them cut off."""
+    texts = frame.select_dtypes(exclude="number").columns
+    longest = {column: int(frame[column].map(str).map(len).max()) for column in texts}
+    if max(longest.values(), default=0) <= _LONG:
+        return {}
+    return {
+        str(column): max(length, len(str(column))) * _LETTER + _MARGIN
+        for column, length in longest.items()
+        if length <= _LONG
+    }
 
 
 def _written(write: Callable[[float], str]) -> Callable[[Any], str]:
