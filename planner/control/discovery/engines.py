@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from models.engine import EngineArguments
 from planner.control.cluster.reading import at, items_of, text_at
 from planner.errors import Finding
-from planner.importers.vllm.arguments import Arguments, read_arguments
+from planner.importers.vllm.arguments import read_arguments
 from planner.importers.vllm.pods import starts_of
 
 __all__ = ["arguments_of", "engine_of"]
@@ -79,20 +79,8 @@ def _vllm(container: Mapping[str, Any], problems: list[str]) -> EngineArguments 
 
     problems += [f"${name}: a variable that nothing sets" for name in starts[0].unknown]
     said = read_arguments(starts[0].arguments, complain)
-    fields: dict[str, Any] = {
-        "context_tokens": said.context_tokens,
-        "batched_tokens": said.batched_tokens,
-        "max_requests": said.max_requests,
-        "graphs": said.graphs,
-        "redundant_experts": said.redundant_experts,
-        "prefix_caching": said.prefix_caching,
-        "other": _other(said),
-    } | ({} if said.block_tokens is None else {"block_tokens": said.block_tokens})
-    return _valid(fields, problems)
-
-
-def _other(said: Arguments) -> tuple[str, ...]:
-    return tuple(each[:1000] for each in said.other[:500])
+    other = tuple(each[:1000] for each in said.other[:500])
+    return _valid(said.of_engine() | {"other": other}, problems)
 
 
 def _sglang(container: Mapping[str, Any], problems: list[str]) -> EngineArguments:

@@ -73,6 +73,12 @@ class Arguments:
     role: Role = Role.BOTH
     other: tuple[str, ...] = field(default=())
 
+    def of_engine(self) -> dict[str, Any]:
+        """Fields of :class:`models.engine.EngineArguments`; a block size that is not stated is left to its default."""
+        named = ("context_tokens", "batched_tokens", "max_requests", "graphs", "redundant_experts", "prefix_caching", "other")  # fmt: skip
+        blocks = {} if self.block_tokens is None else {"block_tokens": self.block_tokens}
+        return {name: getattr(self, name) for name in named} | blocks
+
 
 def read_arguments(words: Sequence[str], complain: Complain) -> Arguments:
     """Read the arguments; the last of several that say the same counts, as in vLLM.

@@ -119,15 +119,6 @@ def _variant(
 
 
 def _fields(serving: Serving, said: Arguments, device: str) -> dict[str, Any]:
-    engine = {
-        "context_tokens": said.context_tokens,
-        "batched_tokens": said.batched_tokens,
-        "max_requests": said.max_requests,
-        "graphs": said.graphs,
-        "redundant_experts": said.redundant_experts,
-        "prefix_caching": said.prefix_caching,
-        "other": said.other,
-    } | ({} if said.block_tokens is None else {"block_tokens": said.block_tokens})
     fields: dict[str, Any] = {
         "id": identifier(serving.name or _label(said, device)),
         "accelerator": device,
@@ -141,7 +132,7 @@ def _fields(serving: Serving, said: Arguments, device: str) -> dict[str, Any]:
         "role": said.role,
         "engine": "vllm",
         "pods_per_replica": serving.pods,
-        "engine_arguments": engine,
+        "engine_arguments": said.of_engine(),
     }
     if said.memory_utilization is not None:
         fields["memory_utilization"] = said.memory_utilization
