@@ -16,7 +16,7 @@ from models.scenario import Scenario
 from models.solution import Proof, Solution, Status
 from models.variant import Role
 from models.workload import Routing
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.errors import InternalError
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
 
@@ -98,7 +98,7 @@ def plan_scenario(
         ConfigurationError: the scenario cannot be sized, or there is no such solver.
         InternalError: a plan of ours fails the referee, or a baseline does what was found to be impossible.
     """
-    run = _run(options, progress, _Watch(clock or SystemClock()))
+    run = _run(options, progress, _Watch(clock or SolvingClock()))
     with run.watch.phase("size"):
         problem = sized(scenario, allow_unserved=allow_unserved)
     return _report(problem, solver, run, rerate=rerating(scenario, problem))
@@ -118,7 +118,7 @@ def plan_problem(
     With the ``scenario`` that it was sized from, looser latency promises are among the relaxations.
     """
     rerate = None if scenario is None else rerating(scenario, problem)
-    return _report(problem, solver, _run(options, progress, _Watch(clock or SystemClock())), rerate=rerate)
+    return _report(problem, solver, _run(options, progress, _Watch(clock or SolvingClock())), rerate=rerate)
 
 
 def closer(

@@ -15,7 +15,7 @@ from models.plan import Plan, WaveLimits
 from models.problem import Problem
 from models.report import Comparison, FewestMoves, Report
 from models.solution import Solution, Status
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.optimization.protocol import SolveOptions
 from planner.planning import HEURISTICS, judge, solve_with
 
@@ -94,7 +94,7 @@ def with_rollout(
     if shown.assessment is None or shown.assessment.violations:
         return report
     problem = report.problem.but(allow_unserved=True) if report.best_effort else report.problem
-    run = _Run(problem, limits, options or SolveOptions(), clock or SystemClock(), dict(report.seconds))
+    run = _Run(problem, limits, options or SolveOptions(), clock or SolvingClock(), dict(report.seconds))
     with run.phase("rollout"):
         rollout = run.rolled_out(shown.solution)
     found, other = None, None

@@ -10,7 +10,7 @@ from models.report import Assessment
 from models.scenario import Scenario
 from models.sensitivity import Lever, Moved, Sensitivity, Swing
 from models.solution import Solution, Status
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.errors import ConfigurationError, Finding
 from planner.optimization.protocol import SolveOptions
 from planner.optimization.warm import WarmStart
@@ -86,7 +86,7 @@ def sensitivity(
     if not 0 < share < 1:
         finding = Finding("", None, "share", f"{share:g}", "above 0 and below 1")
         raise ConfigurationError.from_findings([finding])
-    return _Measuring(scenario, share, how or How(), clock or SystemClock()).run(most)
+    return _Measuring(scenario, share, how or How(), clock or SolvingClock()).run(most)
 
 
 class _Measuring:

@@ -12,7 +12,7 @@ from models.explanation import Explanation
 from models.report import Comparison, FewestMoves, Report
 from models.scenario import Scenario
 from models.value import Value
-from planner.clock import Clock, SystemClock
+from planner.clock import Clock, SolvingClock
 from planner.optimization.protocol import SolveOptions
 from planner.planning import closer
 from planner.rolling import FEWEST_MOVES, with_rollout
@@ -60,7 +60,7 @@ def run(given: Mapping[str, Any], report: Reporter) -> str:
     first = Closer(near=near.fewest_moves, near_answer=answer)
     report.partial(first.model_dump_json())
     looked = closer(
-        plan, scenario=scenario, worth=True, time_limit_s=limit_s, clock=_Impatient(SystemClock(), report)
+        plan, scenario=scenario, worth=True, time_limit_s=limit_s, clock=_Impatient(SolvingClock(), report)
     )
     return first.but(explanation=looked.explanation).model_dump_json()
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from models.report import Report
 from models.scenario import Scenario
 from models.solution import Status
-from planner.clock import SystemClock
+from planner.clock import SolvingClock
 from planner.optimization.protocol import SolveOptions
 from planner.planning import judge, plan_problem, sized, solve_with
 from planner.ui.jobs import Task
@@ -34,7 +34,7 @@ def run(given: Mapping[str, Any], report: Reporter) -> str:
     """The report of a plan, JSON; its greedy beginning as a partial answer."""
     scenario = Scenario.model_validate(given["scenario"])
     how = How.model_validate(given["how"])
-    clock = SystemClock()
+    clock = SolvingClock()
     began_s = clock.monotonic_s()
     problem = sized(scenario, allow_unserved=how.allow_unserved)
     size_s = clock.monotonic_s() - began_s
