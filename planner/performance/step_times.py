@@ -32,6 +32,7 @@ from models.twin_timing import Grid, LinearTiming, QueueingTiming, TableTiming, 
 from models.variant import Role
 from planner.errors import ConfigurationError, Finding, InternalError
 from planner.performance.given import kv_capacity, rate_given
+from planner.performance.interpolated import comparable
 from planner.performance.picture import nearest_rows
 from planner.performance.protocol import Knowledge, PerformanceSource
 from planner.performance.queueing import QueueingSource
@@ -123,7 +124,7 @@ def _of_source(question: RatingQuestion, source: PerformanceSource, knowledge: K
             known = QueueingSource(knowledge.queueing).known(question)
             return None if known is None else _queueing(question, *known)
         case "measured":
-            rows = _comparable(nearest_rows(question, knowledge))
+            rows = _most_comparable(nearest_rows(question, knowledge))
             return _measured(question, rows, knowledge) if rows else None
         case "roofline":
             return _roofline(question, knowledge) if _is_known(question) else None
@@ -161,16 +162,10 @@ def _queueing(question: RatingQuestion, parameters: QueueingParameters, source: 
     )
 
 
-def _comparable(rows: Sequence[MeasuredPoint]) -> list[MeasuredPoint]:
-    """Rows of one engine, version and source: those that are most, then first by name."""
-    groups: dict[tuple[str, str, str, str], list[MeasuredPoint]] = {}
-    for row in rows:
-        key = (row.engine, row.engine_version or "", row.source, str(row.at))
-        groups.setdefault(key, []).append(row)
-    if not groups:
-        return []
-    best = min(groups, key=lambda key: (-len(groups[key]), key))
-    by_load = {row.concurrency: row for row in reversed(groups[best])}
+def _most_comparable(rows: Sequence[MeasuredPoint]) -> list[MeasuredPoint]:
+    """The rows that can be compared and are most, then first by name; one for each load."""
+    best: list[MeasuredPoint] = max(comparable(rows), key=len, default=[])
+    by_load = {row.concurrency: row for row in reversed(best)}
     return [by_load[load] for load in sorted(by_load)]
 
 

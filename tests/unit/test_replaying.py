@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -10,13 +11,15 @@ import numpy as np
 import pytest
 
 import planner
-from models.performance import Origin
+from models.llm import Precision
+from models.performance import Origin, RatingQuestion
 from models.simulation import Admission, ReplicaSpec, ServiceSpec, TwinSpec
 from models.twin_timing import LinearTiming, QueueingTiming, TableTiming
 from planner import load_scenario
 from planner.errors import ConfigurationError
 from planner.performance import Knowledge, chosen_sources
-from planner.performance.step_times import step_times
+from planner.performance.picture import nearest_rows
+from planner.performance.step_times import StepTimes, step_times
 from planner.picturing import busiest, question_of, scenario_catalog
 from planner.replaying import PlannerSettings, Prepared, ReplayOptions, Start, playable, prepare, replay_all
 from planner.simulation.experiment import Happening
@@ -91,24 +94,40 @@ def itl_at(timing: Any, rate: float, *, inputs: int, outputs: int) -> float:
     return float(np.mean(spans[200:400]))
 
 
+def asked_of(service: str, variant: str) -> tuple[RatingQuestion, Knowledge]:
+    """A variant of a shipped scenario at its busiest shape, and what is known."""
+    scenario = load_scenario(SCENARIOS / "02-contention.yaml")
+    catalog, choice = scenario_catalog(scenario), scenario.performance
+    one = next(each for each in scenario.services if each.id == service)
+    asked = question_of(one, next(v for v in one.variants if v.id == variant), catalog, bucket=busiest(one))
+    return asked, Knowledge(choice, catalog.profiles, catalog.queueing)
+
+
+def steps_of(asked: RatingQuestion, knowledge: Knowledge) -> StepTimes:
+    sources = chosen_sources(knowledge.choice, knowledge.profiles, queueing=knowledge.queueing)
+    return step_times(asked, knowledge, sources)
+
+
 @pytest.mark.parametrize(
     ("service", "variant"), [("assistant", "tp1"), ("minutes", "h200-tp4"), ("reasoning", "tp8-ep8")]
 )
 def test_measured_rows_come_out_of_the_twin_again(service: str, variant: str) -> None:
     """At the measured rates the twin shows the measured latency between tokens, from few requests in flight to many."""
-    from planner.performance.picture import nearest_rows
-
-    scenario = load_scenario(SCENARIOS / "02-contention.yaml")
-    catalog, choice = scenario_catalog(scenario), scenario.performance
-    one = next(each for each in scenario.services if each.id == service)
-    asked = question_of(one, next(v for v in one.variants if v.id == variant), catalog, bucket=busiest(one))
-    knowledge = Knowledge(choice, catalog.profiles, catalog.queueing)
-    found = step_times(asked, knowledge, chosen_sources(choice, catalog.profiles, queueing=catalog.queueing))
+    asked, knowledge = asked_of(service, variant)
+    found = steps_of(asked, knowledge)
     rows = [row for row in nearest_rows(asked, knowledge) if row.concurrency <= 64]
     assert len(rows) > 1
     for row in rows:
         seen = itl_at(found.timing, row.rps * 0.97, inputs=row.input_tokens, outputs=row.output_tokens)
         assert seen == pytest.approx(row.itl_s, rel=0.1)
+
+
+def test_rows_of_another_precision_of_the_cache_are_not_mixed_in() -> None:
+    asked, knowledge = asked_of("assistant", "tp1")
+    rows = nearest_rows(asked, knowledge)
+    others = tuple(row.but(kv_precision=Precision.FP8, itl_s=row.itl_s / 2) for row in rows[1:])
+    both = replace(knowledge, profiles={"a": others, "b": rows})
+    assert steps_of(asked, both) == steps_of(asked, replace(knowledge, profiles={"b": rows}))
 
 
 def test_a_stated_rate_is_what_a_replica_carries_within_its_promises(tmp_path: Path) -> None:
