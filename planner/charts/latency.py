@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from models.performance import RatingQuestion
 from models.picture import LoadCurve, LoadPoint
-from planner.charts.style import COLORS, styled, values
+from planner.charts.style import styled, values, wheel
 
 if TYPE_CHECKING:
     import altair as alt
@@ -144,7 +144,7 @@ def load_chart(rows: Sequence[dict[str, Any]], panel: Panel, *, marks: Mapping[s
     color = alt.Color(
         "curve:N",
         title=None,
-        scale=alt.Scale(domain=curves, range=[COLORS[place % len(COLORS)] for place in range(len(curves))]),
+        scale=alt.Scale(domain=curves, range=wheel(len(curves))),
         legend=alt.Legend(orient="bottom", columns=1, labelLimit=300, symbolOpacity=1),
     )
     scale = _scale(panel)

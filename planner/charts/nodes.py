@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from models.ids import CandidateId, PoolId
 from models.problem import PoolState, Problem
 from models.solution import Placement, Solution
-from planner.charts.style import COLORS, ink_on, styled, values
+from planner.charts.style import ink_on, styled, values, wheel
 
 if TYPE_CHECKING:
     import altair as alt
@@ -35,10 +35,9 @@ _SUMMED: Final = "#5C6B73"
 _ROW: Final = 20
 _GPU: Final = 30
 _LETTERS: Final = 5
+"""Letters that the box of one accelerator has room for."""
 _HOLDER: Final = 90
 """A narrow screen has room for three names of holders beside each other, px."""
-
-"""Letters that the box of one accelerator has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def nodes_chart(blocks: Sequence[Block]) -> Any:  # noqa: ANN401 - an Altair cha
     import altair as alt
 
     services = sorted({block.holder for block in blocks} - _NOT_OURS.keys())
-    colors = {**dict(zip(services, _wheel(len(services)), strict=True)), **_NOT_OURS}
+    colors = {**dict(zip(services, wheel(len(services)), strict=True)), **_NOT_OURS}
     rows = [
         {
             **asdict(block),
@@ -236,9 +235,5 @@ def _colors(services: Sequence[str], summed: Sequence[str] = ()) -> alt.Scale:
 
     return alt.Scale(
         domain=[*services, *summed, *_NOT_OURS],
-        range=[*_wheel(len(services)), *[_SUMMED] * len(summed), *_NOT_OURS.values()],
+        range=[*wheel(len(services)), *[_SUMMED] * len(summed), *_NOT_OURS.values()],
     )
-
-
-def _wheel(size: int) -> list[str]:
-    return [COLORS[place % len(COLORS)] for place in range(size)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from planner.charts.style import COLORS, styled, values
+from planner.charts.style import COLORS, styled, values, wheel
 from planner.charts.timeline import time_unit
 
 __all__ = ["failure_chart", "kv_chart", "replica_chart", "traffic_chart", "ttft_chart"]
@@ -53,7 +53,7 @@ def _color(policies: Sequence[str]) -> Any:  # noqa: ANN401 - an Altair channel
         "policy:N",
         title=None,
         sort=list(policies),
-        scale=alt.Scale(domain=list(policies), range=list(COLORS[: len(policies)])),
+        scale=alt.Scale(domain=list(policies), range=wheel(len(policies))),
         legend=alt.Legend(orient="top"),
     )
 
@@ -65,12 +65,18 @@ def _x(axis: _Axis) -> Any:  # noqa: ANN401 - an Altair channel
     return alt.X("time:Q", title=f"time, {axis.unit}", scale=scale)
 
 
-def _legend(names: Sequence[str]) -> Any:  # noqa: ANN401 - an Altair legend
-    """Names above the chart, in columns that fit a narrow screen too."""
+def _variant_color(rows: Rows) -> Any:  # noqa: ANN401 - an Altair channel
+    """A color for each variant; names above the chart, in columns that fit a narrow screen too."""
     import altair as alt
 
-    many = len(names) > _IN_A_ROW
-    return alt.Legend(orient="top", columns=2 if many else 0, labelLimit=_NARROW if many else 260)
+    variants = [*dict.fromkeys(row["variant"] for row in rows)]
+    many = len(variants) > _IN_A_ROW
+    return alt.Color(
+        "variant:N",
+        title=None,
+        scale=alt.Scale(domain=variants, range=wheel(len(variants))),
+        legend=alt.Legend(orient="top", columns=2 if many else 0, labelLimit=_NARROW if many else 260),
+    )
 
 
 def _up_to(figure: str, rows: Rows) -> Any:  # noqa: ANN401 - an Altair scale
@@ -119,29 +125,19 @@ def replica_chart(rows: Rows, *, within: Rows | None = None) -> Any:  # noqa: AN
     import altair as alt
 
     told, axis = _time(rows, within)
-    variants = [*dict.fromkeys(row["variant"] for row in within or rows)]
-    # Beyond the palette colors come again, and names in the tooltip tell variants apart.
-    colors = [COLORS[k % len(COLORS)] for k in range(len(variants))]
-    color = alt.Color(
-        "variant:N",
-        title=None,
-        scale=alt.Scale(domain=variants, range=colors),
-        legend=_legend(variants),
-    )
     area = (
         alt.Chart(values(told))
         .mark_area(interpolate="step")
         .encode(
             x=_x(axis),
             y=alt.Y("replicas:Q", title="replicas", stack="zero", scale=_up_to("replicas", within or rows)),
-            color=color,
+            color=_variant_color(within or rows),
             tooltip=[
                 "variant:N",
                 alt.Tooltip("time:Q", format=",.3g"),
                 alt.Tooltip("replicas:Q", format=",.3g"),
             ],
         )
-        .properties(width=_WIDE, height=_HIGH * 0.6)
     )
     return styled(_panels(area, _policies(rows)))
 
@@ -157,20 +153,17 @@ def kv_chart(rows: Rows, *, saturated: float | None = None, within: Rows | None 
     import altair as alt
 
     told, axis = _time([row for row in rows if row["kv_usage"] is not None], within)
-    variants = [*dict.fromkeys(row["variant"] for row in within or rows)]
-    colors = [COLORS[k % len(COLORS)] for k in range(len(variants))]
     base = alt.Chart(values([{**row, "saturated": saturated} for row in told]))
     lines = base.mark_line(strokeWidth=1.2).encode(
         x=_x(axis),
         y=alt.Y("kv_usage:Q", title="KV cache", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-        color=alt.Color("variant:N", title=None, scale=alt.Scale(domain=variants, range=colors),
-                        legend=_legend(variants)),
-    )  # fmt: skip
+        color=_variant_color(within or rows),
+    )
     rule = base.mark_rule(color=_INK, strokeDash=[4, 3]).encode(
         y=alt.Y("mean(saturated):Q", title="KV cache")
     )
-    layered = alt.layer(*([lines] if saturated is None else [lines, rule]))
-    return styled(_panels(layered.properties(width=_WIDE, height=_HIGH * 0.6), _policies(rows)))
+    layers = [lines] if saturated is None else [lines, rule]
+    return styled(_panels(alt.layer(*layers), _policies(rows)))
 
 
 def ttft_chart(rows: Rows, *, targets_s: Sequence[float] = (), within: Rows | None = None) -> Any:  # noqa: ANN401 - an Altair chart
@@ -204,8 +197,7 @@ def ttft_chart(rows: Rows, *, targets_s: Sequence[float] = (), within: Rows | No
     if target is not None:
         kept = base.mark_area(color=_KEPT, opacity=0.15).encode(x=_x(time), y=alt.Y("floor:Q"), y2="target:Q")
         layers.insert(0, kept)
-    layered = alt.layer(*layers).properties(width=_WIDE, height=_HIGH * 0.6)
-    return styled(_panels(layered, _policies(rows)))
+    return styled(_panels(alt.layer(*layers), _policies(rows)))
 
 
 def failure_chart(rows: Rows, policies: Sequence[str], *, within: Rows | None = None) -> Any:  # noqa: ANN401 - an Altair chart
@@ -222,7 +214,6 @@ def failure_chart(rows: Rows, policies: Sequence[str], *, within: Rows | None = 
     spared = set(policies) - {row["policy"] for row in rows}
     told += [{"policy": name, "cause": "none", "rps": 0.0, "time": 0.0} for name in sorted(spared)]
     causes = [*dict.fromkeys(row["cause"] for row in within or rows)]
-    colors = [COLORS[(5 + k) % len(COLORS)] for k in range(len(causes))]
     area = (
         alt.Chart(values(told))
         .mark_area(interpolate="step")
@@ -232,11 +223,10 @@ def failure_chart(rows: Rows, policies: Sequence[str], *, within: Rows | None = 
             color=alt.Color(
                 "cause:N",
                 title=None,
-                scale=alt.Scale(domain=causes, range=colors),
+                scale=alt.Scale(domain=causes, range=wheel(len(causes), first=5)),
                 legend=alt.Legend(orient="top"),
             ),
         )
-        .properties(width=_WIDE, height=_HIGH * 0.6)
     )
     return styled(_panels(area, policies))
 
@@ -245,6 +235,7 @@ def _panels(chart: Any, policies: Sequence[str]) -> Any:  # noqa: ANN401 - Altai
     """The chart once per policy, one below the other; of one policy the chart itself, which can be stretched."""
     import altair as alt
 
+    chart = chart.properties(width=_WIDE, height=_HIGH * 0.6)
     if len(policies) == 1:
         return chart.properties(title=alt.TitleParams(policies[0], anchor="start", fontWeight="normal"))
     return chart.facet(

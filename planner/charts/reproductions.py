@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from models.reproduction import Picture
-from planner.charts.style import COLORS, styled, values
+from planner.charts.style import styled, values, wheel
 
 __all__ = ["picture_chart"]
 
@@ -32,7 +32,7 @@ def _colors(picture: Picture) -> Any:  # noqa: ANN401 - an Altair scale
 
     series = [*dict.fromkeys(point.series for point in picture.points)]
     ours = [name for name in series if not name.startswith(_GRAY)]
-    by_name = {name: COLORS[place % len(COLORS)] for place, name in enumerate(ours)}
+    by_name = dict(zip(ours, wheel(len(ours)), strict=True))
     return alt.Scale(domain=series, range=[by_name.get(name, _PUBLISHED) for name in series])
 
 

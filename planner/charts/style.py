@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["COLORS", "ink_on", "styled", "values"]
+__all__ = ["COLORS", "ink_on", "styled", "values", "wheel"]
 
 COLORS: Final = (
     "#0072B2",
@@ -22,6 +22,11 @@ COLORS: Final = (
     "#332288",
 )
 """The palette of Okabe and Ito (2008) without black, then hues of Tol's muted scheme; gray is for what is not ours."""
+
+
+def wheel(size: int, *, first: int = 0) -> list[str]:
+    """So many colors from a place of the palette on; beyond its end it comes again, and something else tells things apart."""
+    return [COLORS[(first + place) % len(COLORS)] for place in range(size)]
 
 
 def ink_on(color: str) -> str:
