@@ -57,10 +57,15 @@ class Catalog:
         Raises:
             CatalogError: there is none; names the nearest.
         """
-        found = self._accelerator_ids.get(name.casefold())
+        found = self.find_accelerator(name)
         if found is None:
             raise _unknown("accelerator", name, ids=self.accelerators, names=self._accelerator_ids)
-        return self.accelerators[found]
+        return found
+
+    def find_accelerator(self, name: str) -> Accelerator | None:
+        """As :meth:`accelerator`; None: there is none. It looks for no nearest one, which takes far longer."""
+        found = self._accelerator_ids.get(name.casefold())
+        return None if found is None else self.accelerators[found]
 
     def llm(self, name: str) -> Llm:
         """The LLM of that id or alias; case does not count.
@@ -68,10 +73,15 @@ class Catalog:
         Raises:
             CatalogError: there is none; names the nearest.
         """
-        found = self._llm_ids.get(name.casefold())
+        found = self.find_llm(name)
         if found is None:
             raise _unknown("llm", name, ids=self.llms, names=self._llm_ids)
-        return self.llms[found]
+        return found
+
+    def find_llm(self, name: str) -> Llm | None:
+        """As :meth:`llm`; None: there is none. It looks for no nearest one, which takes far longer."""
+        found = self._llm_ids.get(name.casefold())
+        return None if found is None else self.llms[found]
 
     def profile(self, name: str) -> tuple[MeasuredPoint, ...]:
         """The profile table of that name.

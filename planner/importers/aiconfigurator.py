@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final
 
 from models.hardware import Accelerator
 from models.ids import VariantId
@@ -33,7 +33,6 @@ from models.llm import Llm, Precision
 from models.performance import MeasuredPoint
 from models.variant import Parallelism, Quantization, Role, Variant
 from planner.catalog import Catalog
-from planner.errors import CatalogError
 from planner.importers.aiconfigurator_rows import Layout, RawRow, read_rows
 from planner.performance.memory import RESERVE_BYTES, kv_capacity_tokens
 from planner.performance.residence import e2e_s, residence_s
@@ -45,9 +44,6 @@ _GAIN: Final = 1.02
 _ACCELERATORS_PER_NODE: Final = 8
 _DIGITS: Final = 3
 _ACCELERATORS_IN_ID: Final = re.compile(r"_tp(\d+)(?:_0)?_ep(?:none|\d+)")
-
-
-Noun = TypeVar("Noun", Llm, Accelerator)
 _Workers = tuple[Role, Parallelism, int]
 
 
@@ -136,10 +132,10 @@ def import_aiconfigurator(path: Path, catalog: Catalog, *, source: str = "P1") -
 
 def _run(row: RawRow, catalog: Catalog) -> _Run | Skip:
     """The row with its names resolved, or the first reason why it says too little."""
-    llm = _found(catalog.llm, row.llm)
+    llm = catalog.find_llm(row.llm)
     if llm is None:
         return Skip.UNKNOWN_LLM
-    accelerator = _found(catalog.accelerator, row.system)
+    accelerator = catalog.find_accelerator(row.system)
     if accelerator is None:
         return Skip.UNKNOWN_ACCELERATOR
     if row.precision not in set(Precision):
@@ -151,13 +147,6 @@ def _run(row: RawRow, catalog: Catalog) -> _Run | Skip:
         return workers
     run = _Run(row, llm, accelerator, Precision(row.precision), workers)
     return _impossible(run) or run
-
-
-def _found(look_up: Callable[[str], Noun], name: str) -> Noun | None:
-    try:
-        return look_up(name)
-    except CatalogError:
-        return None
 
 
 def _workers(row: RawRow, llm: Llm) -> tuple[_Workers, ...] | Skip:

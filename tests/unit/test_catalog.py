@@ -85,6 +85,13 @@ def test_an_unknown_name_gets_the_nearest(catalog: Catalog) -> None:
         catalog.profile("aiconfigurater")
 
 
+def test_a_name_is_looked_for_without_a_complaint(catalog: Catalog) -> None:
+    found = catalog.find_accelerator("nvidia-h100-80gb"), catalog.find_llm("qwen3-32b")
+    assert [each.id for each in found if each is not None] == ["H100", "Qwen3-32B"]
+    assert catalog.find_accelerator("H10O") is None
+    assert catalog.find_llm("Qwen3-32-B") is None
+
+
 def test_the_paper_s_powers_are_there(catalog: Catalog) -> None:
     assert catalog.accelerator("A100").tdp_w == 400
     assert catalog.accelerator("H100").tdp_w == 700

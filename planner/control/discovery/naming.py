@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from planner.catalog import Catalog
-from planner.errors import CatalogError
 
 __all__ = ["PRODUCT_LABELS", "Names", "devices_of", "is_device"]
 
@@ -94,10 +93,9 @@ class Names:
         for form in dict.fromkeys(
             (name, name.replace(" ", "-"), name.replace("_", "-"), name.replace("-", "_"))
         ):
-            try:
-                return self.catalog.accelerator(form).id
-            except CatalogError:
-                continue
+            found = self.catalog.find_accelerator(form)
+            if found is not None:
+                return found.id
         return None
 
     def of(self, resource: str, labels: Mapping[str, str]) -> str | None:

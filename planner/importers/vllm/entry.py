@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from models.variant import Role, Variant
 from planner.catalog import Catalog
-from planner.errors import CatalogError, ConfigurationError, Finding, nearest
+from planner.errors import ConfigurationError, Finding, nearest
 from planner.importers.documents import identifier
 from planner.importers.vllm.arguments import Arguments, Complain, read_arguments
 from planner.importers.vllm.pods import Serving, read_pods
@@ -158,10 +158,9 @@ def _accelerator(product: str | None, given: str | None, catalog: Catalog, compl
         )
         return None
     for candidate in dict.fromkeys([name, given or name]):
-        try:
-            return catalog.accelerator(candidate).id
-        except CatalogError:
-            continue
+        found = catalog.find_accelerator(candidate)
+        if found is not None:
+            return found.id
     close = nearest(name, catalog.accelerators)
     allowed = "an accelerator of the catalog" + (f", e.g. {close}" if close else "")
     complain("accelerator", repr(name[:60]), allowed)
@@ -171,10 +170,9 @@ def _accelerator(product: str | None, given: str | None, catalog: Catalog, compl
 def _llm(model: str, catalog: Catalog) -> str | None:
     """The name in the catalog; a path is looked up by its last part too."""
     for name in (model, model.rstrip("/").rpartition("/")[2]):
-        try:
-            return catalog.llm(name).id
-        except CatalogError:
-            continue
+        found = catalog.find_llm(name)
+        if found is not None:
+            return found.id
     return None
 
 
