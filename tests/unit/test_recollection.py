@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.hardware import NodeGrowth
 from models.problem import Problem
 from planner.optimization.backends.column_generation.preparation import Prepared, prepared
-from planner.optimization.backends.column_generation.recollection import Level, proposals
+from planner.optimization.backends.column_generation.recollection import Level, proposals, remember
 from planner.optimization.formulation import formulate
 from planner.optimization.formulation.goals import cost_goal
 from planner.optimization.program import Key
@@ -78,3 +79,28 @@ def test_equal_patterns_are_proposed_once() -> None:
     ready = prepared(formulate(now).program)
     assert len(proposed(ready, now, level)) == 1
     assert np.all(ready.ties.scales >= 1)
+
+
+def test_what_the_linear_program_uses_is_remembered_beside_columns_of_no_service() -> None:
+    services = ("chat", "code", "draft")
+    problem = a_problem(
+        [a_demand(name, rps=9.0) for name in services],
+        [a_candidate(name, rated_rps=1.0, cost=1.0, gpus_per_pod=1) for name in services],
+        [a_pool(nodes=4, growth=NodeGrowth(max_nodes=4, gpus_per_node=8))],
+    )
+    ready = prepared(formulate(problem).program)
+    usage = ready.usage(cost_goal(formulate(problem).index).terms)
+    relaxation = ready.relaxation(usage, np.full(len(ready.shape.tying), 1e3))
+    master = relaxation.master
+    assert master.columns
+    relaxed = relaxation.run(gap=1e-9, keep_going=lambda: True, report=lambda value, bound: None)
+    assert relaxed.answer is not None
+    level = remember(ready, master, relaxed.answer, relaxed.prices, None)
+    used = {
+        pattern.block
+        for pattern, weight in zip(master.patterns, relaxed.answer.weights, strict=False)
+        if weight > 0
+    }
+    assert (
+        used == {ready.shape.blocks.index(block) for block, _ in level.patterns} == set(range(len(services)))
+    )

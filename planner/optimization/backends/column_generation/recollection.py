@@ -90,7 +90,7 @@ def remember(
     blocks = prepared.shape.blocks
     patterns = [
         (blocks[pattern.block], _some(pattern.decode()))
-        for pattern, weight in zip(master.patterns, answer.weights[len(master.columns) :], strict=False)
+        for pattern, weight in zip(master.patterns, answer.weights, strict=False)
         if weight > _SUPPORT
     ]
     if values is not None:
