@@ -140,7 +140,7 @@ def closer(
     """
     from planner.optimization import look_closer
 
-    shown = report.best_effort or report.answer
+    shown = report.shown
     problem = report.problem.but(allow_unserved=True) if report.best_effort is not None else report.problem
     found = look_closer(
         problem,
@@ -161,7 +161,7 @@ def differences(report: Report, others: Iterable[Comparison]) -> tuple[Differenc
     """What other answers do differently from the one of a report; nothing where one of them has no plan."""
     from planner.optimization import difference_of
 
-    shown = report.best_effort or report.answer
+    shown = report.shown
     if shown.assessment is None:
         return ()
     ours = (shown.solution, shown.assessment)

@@ -30,7 +30,7 @@ def log_planned(report: Report, level: LogLevel) -> None:
 
 
 def _planned(report: Report) -> dict[str, Field]:
-    shown = report.best_effort or report.answer
+    shown = report.shown
     assessment = shown.assessment
     dollars = assessment is not None and report.problem.cost_unit.value == "usd_per_h"
     return {

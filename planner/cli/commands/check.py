@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Answer = Values | Solution | Report
 
-__all__ = ["CheckOptions", "answer_in", "check", "solution_for"]
+__all__ = ["CheckOptions", "answer_in", "check", "solution_for", "solution_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,17 +110,22 @@ def solution_for(problem: Problem, found: Answer | None, path: Path) -> Solution
         asked.check()
         solution = made(read)
     else:
-        solution = _solution_of(found, path)
+        solution = solution_of(found, path)
     _refuse_strangers(problem, solution, path)
     if solution.derived_from not in {"", problem.fingerprint}:
         note("the solution was made for another problem than this scenario is now; it is judged by this one")
     return solution
 
 
-def _solution_of(found: Solution | Report, path: Path) -> Solution:
+def solution_of(found: Solution | Report, path: Path) -> Solution:
+    """The plan of a file: of a report the one that it shows.
+
+    Raises:
+        ConfigurationError: it has none.
+    """
     from models.solution import Solution
 
-    solution = found if isinstance(found, Solution) else (found.best_effort or found.answer).solution
+    solution = found if isinstance(found, Solution) else found.shown.solution
     if not solution.has_plan:
         finding = Finding(str(path), None, "", f"status {solution.status}", "a solution that has a plan")
         raise ConfigurationError.from_findings([finding])

@@ -73,10 +73,8 @@ def explain(options: ExplainOptions) -> ExitCode:
     else:
         from planner.cli.screen.explanation import show_explanation
 
-        shown = report.best_effort or report.answer
-        show_explanation(
-            out_console(), report.explanation, report.problem, has_plan=shown.assessment is not None
-        )
+        has_plan = report.shown.assessment is not None
+        show_explanation(out_console(), report.explanation, report.problem, has_plan=has_plan)
     return ending(report)
 
 

@@ -154,7 +154,7 @@ def _saved(path: Path) -> Comparison:
 
     report = read_report(path)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "saved"
-    return (report.best_effort or report.answer).but(name=name)
+    return report.shown.but(name=name)
 
 
 def _with_saved(report: Report, saved: Sequence[Comparison]) -> Report:

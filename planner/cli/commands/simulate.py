@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from planner.cli.commands.check import solution_of
 from planner.cli.commands.solving import SET_HELP, solve_options
 from planner.cli.edge import Common, ExitCode
 from planner.cli.terminal import err_console, note, out_console
@@ -22,7 +23,6 @@ from planner.errors import ConfigurationError, Finding, nearest
 if TYPE_CHECKING:
     from models.scenario import Scenario
     from models.simulation import RouterSpec
-    from models.solution import Solution
     from models.workload import Service
     from planner.cli.run_folder import RunFolder
     from planner.replaying import Observers, Prepared, Replayed, ReplayOptions
@@ -382,38 +382,18 @@ def _folder(options: SimulateOptions) -> RunFolder | None:
 
 
 def _prepared(scenario: Scenario, options: SimulateOptions, asked: _Asked) -> Prepared:
+    from planner.cli.files import read_solution_or_report
     from planner.replaying import prepare
-    from planner.settings import load_settings
 
+    saved = options.plan
     return prepare(
         scenario,
-        solution=_saved(options.plan),
+        solution=None if saved is None else solution_of(read_solution_or_report(saved), saved),
         solver=options.solver,
-        options=solve_options(options, load_settings()),
+        options=solve_options(options),
         router=asked.router,
         grace_s=asked.grace_s,
     )
-
-
-def _saved(path: Path | None) -> Solution | None:
-    """The plan of a file; of a report the one that it shows.
-
-    Raises:
-        ConfigurationError: it is no plan, or has none.
-    """
-    from models.report import Report
-    from planner.cli.files import read_solution_or_report
-
-    if path is None:
-        return None
-    found = read_solution_or_report(path)
-    solution = found.shown.solution if isinstance(found, Report) else found
-    if not solution.has_plan:
-        allowed = "a file with a plan"
-        raise ConfigurationError.from_findings(
-            [Finding(str(path), None, "", f"no plan (status {solution.status.value})", allowed)]
-        )
-    return solution
 
 
 def _replayed(

@@ -77,7 +77,7 @@ def show_report(console: Console, report: Report, *, every_service: bool) -> Non
     if report.answer.solution.status is Status.INFEASIBLE or report.explanation.conflict is not None:
         _show_conflict(console, report)
     _show_hopeless(console, report, every_service=every_service)
-    shown = report.best_effort or report.answer
+    shown = report.shown
     if report.best_effort is not None:
         section(console, "The best plan if demand may stay unserved", style="bold yellow")
         said = headline(report.best_effort, proves=_proves(report.best_effort), scarce=True)
