@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -12,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.clock import FakeClock
-from planner.control.cluster import Api, Change, ChangeKind, ClusterFault, Limits, Trouble, follow
+from planner.control.cluster import (
+    Api,
+    Change,
+    ChangeKind,
+    ClusterFault,
+    ClusterOptions,
+    Limits,
+    Trouble,
+    connect_all,
+    follow,
+)
 from planner.control.cluster.kinds import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -331,3 +342,20 @@ def test_quantities_are_read_as_kubernetes_writes_them(text: Any, value: int | N
 def test_no_text_is_a_quantity_by_accident(text: str) -> None:
     found = quantity(text)
     assert found is None or found.is_finite()
+
+
+def test_clusters_without_a_name_are_called_after_their_contexts(tmp_path: Path) -> None:
+    called = {
+        "arn:aws:eks:eu-west-1:1:cluster/a": "arn:aws:eks:eu-west-1:1:cluster/a",
+        "admin@b": "admin@b",
+        "münchen (ost)": "m-nchen-ost-",
+        "東京": "cluster",
+    }
+    file = tmp_path / "config"
+    contexts = [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in called]
+    clusters = [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}]
+    file.write_text(
+        json.dumps({"contexts": contexts, "clusters": clusters, "users": [{"name": "u", "user": {}}]})
+    )
+    apis = connect_all([ClusterOptions(kubeconfig=file, context=name) for name in called], FakeClock())
+    assert [api.name for api in apis] == list(called.values())

@@ -17,6 +17,7 @@ from models.value import Value
 from planner.clock import Clock
 from planner.control.cluster.api import Api, Limits
 from planner.control.cluster.faults import ClusterFault
+from planner.control.cluster.reading import as_name
 from planner.control.cluster.transport import KubernetesTransport
 from planner.errors import ConfigurationError, Finding
 
@@ -120,7 +121,7 @@ def connect_all(options: Iterable[ClusterOptions], clock: Clock) -> tuple[Api, .
         named = (
             each
             if each.name is not None or alone or each.context is None
-            else each.but(name=_name(each.context))
+            else each.but(name=as_name(each.context, "cluster"))
         )
         if not alone and named.name is None:
             findings.append(
@@ -138,12 +139,6 @@ def connect_all(options: Iterable[ClusterOptions], clock: Clock) -> tuple[Api, .
     if findings:
         raise ConfigurationError.from_findings(dict.fromkeys(findings))
     return tuple(apis)
-
-
-def _name(context: str) -> str:
-    """A context as a name: contexts of clouds hold slashes and at signs, which names may, and other signs."""
-    kept = "".join(letter if letter.isalnum() or letter in "._:/@#+-" else "-" for letter in context)
-    return kept.lstrip("._:/@#+-")[:253] or "cluster"
 
 
 @dataclass(frozen=True, slots=True)

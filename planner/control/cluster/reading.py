@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 __all__ = [
     "Object",
     "annotations_of",
+    "as_name",
     "at",
     "controller_of",
     "count_at",
@@ -30,6 +32,7 @@ Object = Mapping[str, Any]
 _MOST: Final = 10**9
 _LONGEST: Final = 4096
 _NOTHING: Final[Mapping[str, Any]] = {}
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._:/@#+-]+")
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
@@ -118,3 +121,8 @@ def shown(thing: Object) -> str:
     """An object as messages name it: ``Deployment prod/llama``."""
     where = "/".join(part for part in (namespace_of(thing), name_of(thing) or "(no name)") if part)
     return " ".join(part for part in (text_at(thing, "kind", longest=100), where) if part)
+
+
+def as_name(text: str, otherwise: str) -> str:
+    """A text of others as a :data:`models.ids.Name`; ``otherwise`` where nothing of it can be in one."""
+    return _NOT_IN_A_NAME.sub("-", text).lstrip("._:/@#+-")[:253] or otherwise

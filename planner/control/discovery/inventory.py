@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from models.hardware import Market, Node, Offering, Pool
 from models.ids import AcceleratorId, DomainId, NodeId, PoolId
 from models.observation import Finding, QuotaObservation
 from planner.control.cluster.quantities import whole
-from planner.control.cluster.reading import Object, at, items_of, mapping_of, name_of, namespace_of
+from planner.control.cluster.reading import Object, as_name, at, items_of, mapping_of, name_of, namespace_of
 from planner.control.discovery.naming import Names, is_device
 from planner.control.discovery.nodes import NodeSeen
 from planner.control.discovery.pods import Owner, PodSeen
@@ -20,7 +19,6 @@ from planner.control.discovery.scheduling import tolerates
 
 __all__ = ["Tolerating", "pools_of", "quotas_of"]
 
-_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._:/@#+-]+")
 _REQUESTS: Final = "requests."
 _Group = tuple[str, str, Market]
 
@@ -127,7 +125,7 @@ def _pool(group: _Group, nodes: Sequence[Node], cluster: str | None, region: str
 
 def _name(text: str) -> str:
     """A text of a label as a name."""
-    return _NOT_IN_A_NAME.sub("-", text).lstrip("._:/@#+-")[:253] or "unknown"
+    return as_name(text, "unknown")
 
 
 def quotas_of(
