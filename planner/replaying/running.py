@@ -20,6 +20,7 @@ from planner.replaying.planning_loop import PlannerAutoscaler, PlannerSettings
 from planner.replaying.tallying import CAUSES, EXACT_UP_TO, Spread, Tally, seen
 from planner.simulation.autoscaling import AUTOSCALERS, named_autoscaler
 from planner.simulation.experiment import Experiment, Happening, run_experiment
+from planner.simulation.result import in_order
 from planner.traces.chunks import rechunked
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def _run(
     if tally.rows != sum(result.arrivals.values()):
         raise InternalError(f"{sum(result.arrivals.values())} requests arrived, {tally.rows} have a row")
     if kept:
-        result = replace(result, requests=_in_order(kept))
+        result = replace(result, requests=in_order(kept))
         result.check_conservation()
     figures = _figures(policy, playable, result, tally, autoscaler.changes)
     return Run(figures, result, tally.over_time.table(), fleet.twin, (*fleet.notes, *_without_room(result)))
@@ -251,12 +252,6 @@ def _fleet(playable: Playable, solution: Solution, policy: str, options: ReplayO
         nodes_added={str(pool): n for pool, n in solution.nodes_added.items()} if policy == "static" else {},
         also=frozenset(playable.deployable if free else running),
     )
-
-
-def _in_order(tables: Sequence[Columns]) -> Columns:
-    joined = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-    order = np.argsort(joined["request"], kind="stable")
-    return {name: column[order] for name, column in joined.items()}
 
 
 def _counts(playable: Playable, solution: Solution, start: Start) -> dict[str, int]:
@@ -393,20 +388,15 @@ def _promises(slo: Slo, tally: Tally, index: int) -> tuple[PromiseKept, ...]:
 
 def _variant(name: str, playable: Playable, result: Result) -> VariantRun:
     lives = [replica for replica in result.replicas if replica.variant == name]
-    spans = [
-        (life.removed_s if life.removed_s is not None else result.duration_s) - life.created_s
-        for life in lives
-    ]
-    table = result.variants[name]
-    there = table["starting"] + table["ready"] + table["draining"] + table["paused"]
+    lived_s, there = sum(map(result.life_s, lives)), result.there(name)
     initial = next(spec.initial_replicas for spec in result.spec.replicas if spec.variant == name)
     known = playable.power[name] is not None
     return VariantRun(
         variant=name,
         started=len(lives),
-        mean_replicas=sum(spans) / max(result.duration_s, 1e-9),
+        mean_replicas=lived_s / max(result.duration_s, 1e-9),
         most_replicas=max(initial, int(there.max()) if len(there) else 0),
-        replica_hours=sum(spans) / _HOUR_S,
+        replica_hours=lived_s / _HOUR_S,
         gpu_hours=sum(life.gpu_s for life in lives) / _HOUR_S,
         cost=sum(life.cost_usd for life in lives),
         energy_kwh=sum(life.energy_j for life in lives) / _JOULES_PER_KWH if known else None,

@@ -20,7 +20,6 @@ __all__ = ["failure_rows", "kv_rows", "replica_rows", "traffic_rows", "ttft_rows
 Rows = list[dict[str, Any]]
 
 _POINTS: Final = 300
-_STATES: Final = ("starting", "ready", "draining", "paused")
 
 
 def traffic_rows(runs: Sequence[Run]) -> Rows:
@@ -67,8 +66,8 @@ def replica_rows(runs: Sequence[Run]) -> Rows:
     rows: Rows = []
     for run in runs:
         time_s = run.result.time["time_s"]
-        for variant, table in run.result.variants.items():
-            counts = sum((table[state] for state in _STATES), np.zeros(len(time_s)))
+        for variant in run.result.variants:
+            counts = run.result.there(variant)
             if counts.any():
                 means = _means(counts)
                 rows += _rows(_means(time_s), means, "replicas", policy=run.figures.policy, variant=variant)

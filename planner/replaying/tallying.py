@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from models.simulation import Outcome, ServiceSpec
+from planner.simulation.result import itl_s, promises_kept
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CAUSES", "EXACT_UP_TO", "OverTime", "Spread", "Tally", "seen"]
+    from planner.simulation.result import Columns
 
-Columns = dict[str, Any]
+__all__ = ["CAUSES", "EXACT_UP_TO", "OverTime", "Spread", "Tally", "seen"]
 
 EXACT_UP_TO: Final = 2_000_000
 """Latencies that are kept one by one."""
@@ -170,15 +171,12 @@ class Tally:
     """
 
     def __init__(self, services: tuple[ServiceSpec, ...], *, exact_up_to: int = EXACT_UP_TO) -> None:
-        limits = [exact_up_to] * 3
         # The last one is all services together.
         self._services = [
-            _Service(ttft=Spread(limits[0]), itl=Spread(limits[1]), e2e=Spread(limits[2]))
+            _Service(ttft=Spread(exact_up_to), itl=Spread(exact_up_to), e2e=Spread(exact_up_to))
             for _ in range(len(services) + 1)
         ]
-        self._targets = np.array(
-            [[each.ttft_slo_s, each.itl_slo_s, each.e2e_slo_s] for each in services], float
-        )
+        self._specs = services
         self.over_time = OverTime()
 
     @property
@@ -200,13 +198,8 @@ class Tally:
         done = rows["outcome"] == Outcome.DONE
         ttft = rows["first_token_s"] - rows["arrival_s"]
         e2e = rows["end_s"] - rows["arrival_s"]
-        several = rows["output_tokens"] > 1
-        spans = np.where(several, rows["end_s"] - rows["first_token_s"], 0.0)
-        itl = spans / np.maximum(rows["output_tokens"] - 1, 1)
-        targets = self._targets[rows["service"]]
-        # What was never promised (NaN) is kept, whatever came of it.
-        met = np.isnan(targets) | (np.stack([ttft, itl, e2e], axis=1) <= targets)
-        good = done & met.all(axis=1)
+        itl, several = itl_s(rows), rows["output_tokens"] > 1
+        good = done & promises_kept(rows, self._specs)
         first = ~np.isnan(rows["first_token_s"])
         for index in range(len(self._services)):
             mine = slice(None) if index == len(self._services) - 1 else rows["service"] == index

@@ -248,8 +248,7 @@ def run_arm(arm: Arm, shape: Shape, lengths: tuple[int, int], *, seed: int, benc
     trace = Generator(shape, Independent(*map(Fixed, lengths)), seed=seed)
     experiment = Experiment(fleet, seed=seed, until_s=shape.duration_s, scrape_interval_s=bench.scrape_s)
     result = run_experiment(experiment, trace, [arm.policy(bench, fleet)])
-    served, table = result.served(), result.variants[VARIANT]
-    there = table["ready"] + table["starting"] + table["draining"]
+    served, there = result.served(), result.there(VARIANT)
     refused = served.outcomes[Outcome.REJECTED_429] + served.outcomes[Outcome.REJECTED_503]
     return Measured(
         replicas=float(np.mean(there)),

@@ -14,8 +14,6 @@ from planner.reproduction.wva_simulation import A100, H100, SERVICE, Simulation,
 from planner.traces.shapes import Constant, Ramp, Steps
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from planner.simulation.result import Result
     from planner.traces.shapes import Shape
 
@@ -34,12 +32,6 @@ _MINUTE: Final = 60
 _TWO: Final = Simulation(variants=((A100, 4), (H100, 10)))
 
 
-def _there(result: Result, variant: str) -> NDArray[np.int64]:
-    table = result.variants[variant]
-    there: NDArray[np.int64] = table["starting"] + table["ready"] + table["draining"]
-    return there
-
-
 def first_growth_s(result: Result, variant: str, *, since_s: float) -> float | None:
     """When a further replica of a variant was first ready after a time, s after it; None: never."""
     ready, times = result.variants[variant]["ready"], result.time["time_s"]
@@ -54,7 +46,7 @@ def in_step_s(result: Result, variant: str) -> list[float | None]:
     rises = np.cumsum(STAIRS.lengths_s)[:-1]
     return [
         np.nan
-        if _there(result, variant)[int(rise) - 1] >= _MOST_BY_TOLERANCE
+        if result.there(variant)[int(rise) - 1] >= _MOST_BY_TOLERANCE
         else first_growth_s(result, variant, since_s=float(rise))
         for rise in rises
     ]
@@ -123,7 +115,7 @@ def _stair_table(results: list[Result]) -> Table:
         rows.append(
             (
                 f"{rate:g} req/s",
-                estimate([float(_there(result, A100)[ends[place] - 1]) for result in results]).text(1),
+                estimate([float(result.there(A100)[ends[place] - 1]) for result in results]).text(1),
                 estimate([_kv_peaks(result)[place] for result in results]).text(1, scale=100),
                 "–"
                 if place == 0
@@ -153,7 +145,7 @@ def _over_time(result: Result, shape: Shape, name: str, title: str) -> Picture:
         recent = float(np.mean(arrivals[max(0, at - 19) : at + 1]))
         points.append(Point(x=x, y=recent, series="arrivals", panel="traffic, req/s"))
         for variant, table in result.variants.items():
-            points.append(Point(x=x, y=float(_there(result, variant)[at]), series=variant, panel="replicas"))
+            points.append(Point(x=x, y=float(result.there(variant)[at]), series=variant, panel="replicas"))
             points.append(Point(x=x, y=float(table["kv_usage"][at]), series=variant, panel="KV usage"))
     return Picture(
         name=name,
@@ -168,12 +160,12 @@ def _over_time(result: Result, shape: Shape, name: str, title: str) -> Picture:
 def _ceiling_s(result: Result) -> float:
     """When A100 first stood at its ceiling; infinity: never."""
     most = dict(_TWO.variants)[A100]
-    full = np.flatnonzero(_there(result, A100) >= most)
+    full = np.flatnonzero(result.there(A100) >= most)
     return float(result.time["time_s"][full[0]]) if len(full) else np.inf
 
 
 def _grown_s(result: Result, variant: str) -> float:
-    grown = np.flatnonzero(_there(result, variant) > 1)
+    grown = np.flatnonzero(result.there(variant) > 1)
     return float(result.time["time_s"][grown[0]]) if len(grown) else np.inf
 
 
@@ -242,7 +234,7 @@ def _ramp_table(results: list[Result]) -> Table:
     for step in (5, 10, 15, 20, 25, 30):
         at = int(step * _TWO.step_s) - 1
         counts = [
-            estimate([float(_there(r, variant)[at]) for r in results]).text(1) for variant in (A100, H100)
+            estimate([float(r.there(variant)[at]) for r in results]).text(1) for variant in (A100, H100)
         ]
         rows.append((str(step), *counts))
     return Table(title="Replicas by step", head=("step", A100, H100), rows=tuple(rows))

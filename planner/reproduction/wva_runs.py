@@ -22,6 +22,7 @@ from planner.reproduction.wva_setup import (
     cluster_traffic,
 )
 from planner.simulation.experiment import Experiment, run_experiment
+from planner.simulation.result import itl_s
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,8 +85,7 @@ def _read(result: Result, cluster: Cluster) -> Seen:
     arrived, done = len(rows["request"]), rows["outcome"] == Outcome.DONE
     ends_s = result.time["time_s"]
     inside = (ends_s > cluster.warm_s) & (ends_s <= cluster.warm_s + cluster.measured_s)
-    table = result.variants[VARIANT]
-    there = (table["starting"] + table["ready"] + table["draining"])[inside]
+    there = result.there(VARIANT)[inside]
     aborted = rows["replica"][rows["outcome"] == Outcome.ABORTED]
     ttft_s: NDArray[np.float64] = rows["first_token_s"] - rows["arrival_s"]
     return Seen(
@@ -96,9 +96,9 @@ def _read(result: Result, cluster: Cluster) -> Seen:
         replicas=float(np.mean(there)),
         replica_h=float(np.mean(there)) * cluster.measured_s / _HOUR_S,
         ttft_s=float(np.nanmean(ttft_s)),
-        itl_s=float(np.mean(result.itl_s(rows)[done & (rows["output_tokens"] > 1)])),
+        itl_s=float(np.mean(itl_s(rows)[done & (rows["output_tokens"] > 1)])),
         aborts=len(np.unique(aborted)),
-        watts=float(np.mean(table["power_w"][inside])),
+        watts=float(np.mean(result.variants[VARIANT]["power_w"][inside])),
     )
 
 

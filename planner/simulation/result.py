@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,10 +17,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.simulation import ReplicaState, TwinSpec
+    from models.simulation import ReplicaState, ServiceSpec, TwinSpec
     from planner.simulation.kernel.state import Floats, Ints
 
-__all__ = ["ReplicaRecord", "Result", "Served", "request_columns", "write_parquet"]
+__all__ = [
+    "ReplicaRecord",
+    "Result",
+    "Served",
+    "in_order",
+    "itl_s",
+    "promises_kept",
+    "request_columns",
+    "write_parquet",
+]
 
 Columns = dict[str, "NDArray[Any]"]
 """A table: arrays of one length by name of the column."""
@@ -43,6 +52,35 @@ def request_columns(rows: Ints, times: Floats) -> Columns:
     columns: Columns = {name: rows[:, k].astype(np.int32) for k, name in enumerate(_INTEGERS)}
     columns["request"] = rows[:, total.O_REQUEST].copy()
     return columns | {name: times[:, k].copy() for k, name in enumerate(_TIMES)}
+
+
+def in_order(tables: Sequence[Columns]) -> Columns:
+    """Tables of requests, at least one, as one table in order of arrival."""
+    joined = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    order = np.argsort(joined["request"], kind="stable")
+    return {name: column[order] for name, column in joined.items()}
+
+
+def itl_s(rows: Columns) -> Floats:
+    """Mean time per output token after the first, by request; 0 where there is only one."""
+    intervals = np.maximum(rows["output_tokens"] - 1, 1)
+    spans: Floats = np.where(rows["output_tokens"] > 1, rows["end_s"] - rows["first_token_s"], 0.0)
+    means: Floats = spans / intervals
+    return means
+
+
+def promises_kept(rows: Columns, services: Sequence[ServiceSpec]) -> NDArray[np.bool_]:
+    """Whether each request, if it was done, met the promises of its service."""
+    met = np.ones(len(rows["service"]), bool)
+    for limits, values in (
+        ([service.ttft_slo_s for service in services], rows["first_token_s"] - rows["arrival_s"]),
+        ([service.itl_slo_s for service in services], itl_s(rows)),
+        ([service.e2e_slo_s for service in services], rows["end_s"] - rows["arrival_s"]),
+    ):
+        # What was never promised (NaN) is kept, whatever came of it.
+        limit = np.array(limits, float)[rows["service"]]
+        met &= np.isnan(limit) | (values <= limit)
+    return met
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +193,7 @@ class Result:
         done = rows["outcome"] == Outcome.DONE
         good = done & self.kept(rows)
         ended = rows["outcome"] != Outcome.UNFINISHED
-        itl, several = self.itl_s(rows), done & (rows["output_tokens"] > 1)
+        itl, several = itl_s(rows), done & (rows["output_tokens"] > 1)
         first = ~np.isnan(rows["first_token_s"])
         return Served(
             arrivals=len(done),
@@ -169,27 +207,19 @@ class Result:
             e2e_s=_spread((rows["end_s"] - rows["arrival_s"])[done]),
         )
 
-    @staticmethod
-    def itl_s(rows: Columns) -> Floats:
-        """Mean time per output token after the first, by request; 0 where there is only one."""
-        intervals = np.maximum(rows["output_tokens"] - 1, 1)
-        spans: Floats = np.where(rows["output_tokens"] > 1, rows["end_s"] - rows["first_token_s"], 0.0)
-        means: Floats = spans / intervals
-        return means
-
     def kept(self, rows: Columns) -> NDArray[np.bool_]:
         """Whether each request that was done met the promises of its service."""
-        met = np.ones(len(rows["service"]), bool)
-        services = self.spec.services
-        for limits, values in (
-            ([service.ttft_slo_s for service in services], rows["first_token_s"] - rows["arrival_s"]),
-            ([service.itl_slo_s for service in services], self.itl_s(rows)),
-            ([service.e2e_slo_s for service in services], rows["end_s"] - rows["arrival_s"]),
-        ):
-            # What was never promised (NaN) is kept, whatever came of it.
-            limit = np.array(limits, float)[rows["service"]]
-            met &= np.isnan(limit) | (values <= limit)
-        return met
+        return promises_kept(rows, self.spec.services)
+
+    def there(self, variant: str) -> NDArray[np.int64]:
+        """Replicas of a variant at the end of each interval: starting, ready, draining, paused."""
+        table = self.variants[variant]
+        counts: NDArray[np.int64] = table["starting"] + table["ready"] + table["draining"] + table["paused"]
+        return counts
+
+    def life_s(self, replica: ReplicaRecord) -> float:
+        """From creation to removal, or to the end of the run."""
+        return (self.duration_s if replica.removed_s is None else replica.removed_s) - replica.created_s
 
     @property
     def cost_usd(self) -> float:
@@ -209,10 +239,7 @@ class Result:
     @property
     def replica_hours(self) -> float:
         """From creation to removal, of all replicas."""
-        lives = (
-            (r.removed_s if r.removed_s is not None else self.duration_s) - r.created_s for r in self.replicas
-        )
-        return sum(lives) / _HOUR_S
+        return sum(map(self.life_s, self.replicas)) / _HOUR_S
 
     def chrome_trace(self) -> dict[str, object]:
         """The run as Chrome and Perfetto show it: a process per replica, a bar from start to end of each request."""

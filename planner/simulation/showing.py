@@ -11,7 +11,7 @@ import numpy as np
 from models.simulation import ReplicaObservation, ReplicaState, ServiceObservation
 from planner.simulation.kernel import rep, svc, total
 from planner.simulation.kernel.routing import kv_usage
-from planner.simulation.result import Columns, ReplicaRecord, Result, request_columns
+from planner.simulation.result import Columns, ReplicaRecord, Result, in_order, request_columns
 
 if TYPE_CHECKING:
     from models.simulation import ReplicaSpec, TwinSpec
@@ -173,9 +173,7 @@ class Recorder:
     def _table(self) -> Columns:
         if not self._requests:
             return request_columns(np.zeros((0, total.OUT_WIDTH), np.int64), np.zeros((0, total.OUT_TIMES)))
-        joined = {name: np.concatenate([t[name] for t in self._requests]) for name in self._requests[0]}
-        order = np.argsort(joined["request"], kind="stable")
-        return {name: column[order] for name, column in joined.items()}
+        return in_order(self._requests)
 
     def _variant_table(self, samples: Floats, k: int) -> Columns:
         spec, rows = self.spec.replicas[k], samples[:, k]
