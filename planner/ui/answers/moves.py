@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import streamlit as st
 
@@ -78,52 +78,72 @@ def _wanted(answer: Answer) -> tuple[Comparison, str]:
     return (closer.near_answer, chosen) if chosen == _FEWEST else (answer.report.shown, chosen)
 
 
-_DRAIN: Final[dict[str, Any]] = {"key": "moves-drain", "help": "In which a replica ends its requests."}
-_NODE_START: Final[dict[str, Any]] = {"key": "moves-node", "help": "Until it takes pods."}
-_SURGE_HELP: Final = "Held on the way above the larger of start and plan, all pools together. Empty: what the scenario's limits allow."
-
-
 def _limits() -> WaveLimits:
     """How much may change at once, as the form says."""
-    default = WaveLimits()
     with st.expander("How carefully", icon=":material/tune:"), st.form("moves-limits", border=False):
-        surge, replicas, away, step = st.columns(4)
-        given: dict[str, float | None] = {
-            "max_surge_gpus": surge.number_input(
-                "Extra GPUs at most",
-                0,
-                _MOST,
-                None,
-                key="moves-surge-gpus",
-                help=_SURGE_HELP,
-            ),
-            "max_surge_replicas": replicas.number_input(
-                "Extra replicas at most",
-                0,
-                _MOST,
-                None,
-                key="moves-surge-replicas",
-                help="The same, per service.",
-            ),
-            "max_unavailable": away.number_input(
-                "Replicas away at most",
-                0,
-                _MOST,
-                None,
-                key="moves-unavailable",
-                help="Ready replicas that a service may lack on the way. Empty: as many as leave it what it serves.",
-            ),
-            "max_step_gpus": step.number_input(
-                "GPUs of one step at most", 1, _MOST, None, key="moves-step", help="Empty: any number."
-            ),
-        }
-        drain, nodes, _, button = st.columns(4, vertical_alignment="bottom")
-        given["drain_s"] = drain.number_input("Drain, s", 0.0, 1e6, default.drain_s, **_DRAIN)
-        given["node_start_s"] = nodes.number_input(
-            "Start of a node, s", 0.0, 1e6, default.node_start_s, **_NODE_START
-        )
-        button.form_submit_button("Work out waves", icon=":material/route:", width="stretch")
+        given = {**_counts(), **_times()}
     return WaveLimits.model_validate(given)
+
+
+def _counts() -> dict[str, float | None]:
+    """Fields for GPUs and replicas; none of them has to be filled in."""
+    surge, replicas, away, step = st.columns(4)
+    return {
+        "max_surge_gpus": surge.number_input(
+            "Extra GPUs at most",
+            0,
+            _MOST,
+            None,
+            key="moves-surge-gpus",
+            help="Held on the way above the larger of start and plan, all pools together. Empty: what the scenario's "
+            "limits allow.",
+        ),
+        "max_surge_replicas": replicas.number_input(
+            "Extra replicas at most",
+            0,
+            _MOST,
+            None,
+            key="moves-surge-replicas",
+            help="The same, per service.",
+        ),
+        "max_unavailable": away.number_input(
+            "Replicas away at most",
+            0,
+            _MOST,
+            None,
+            key="moves-unavailable",
+            help="Ready replicas that a service may lack on the way. Empty: as many as leave it what it serves.",
+        ),
+        "max_step_gpus": step.number_input(
+            "GPUs of one step at most", 1, _MOST, None, key="moves-step", help="Empty: any number."
+        ),
+    }
+
+
+def _times() -> dict[str, float | None]:
+    """Fields for times, and the button."""
+    default = WaveLimits()
+    drain, nodes, _, button = st.columns(4, vertical_alignment="bottom")
+    given: dict[str, float | None] = {
+        "drain_s": drain.number_input(
+            "Drain, s",
+            0.0,
+            1e6,
+            default.drain_s,
+            key="moves-drain",
+            help="In which a replica ends its requests.",
+        ),
+        "node_start_s": nodes.number_input(
+            "Start of a node, s",
+            0.0,
+            1e6,
+            default.node_start_s,
+            key="moves-node",
+            help="Until it takes pods.",
+        ),
+    }
+    button.form_submit_button("Work out waves", icon=":material/route:", width="stretch")
+    return given
 
 
 @st.cache_resource(show_spinner=False, max_entries=20)
