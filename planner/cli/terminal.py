@@ -6,7 +6,7 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, TextIO
@@ -25,6 +25,7 @@ __all__ = [
     "note",
     "out_console",
     "shown_progress",
+    "shown_status",
     "spell_out_what_cannot_be_written",
     "use_color",
 ]
@@ -102,26 +103,32 @@ def complain(text: str) -> None:
 
 @contextmanager
 def shown_progress(*, quiet: bool = False, clock: Clock | None = None) -> Iterator[Progress]:
-    """Progress as one line on a terminal that is gone afterwards; elsewhere a line every few seconds.
+    """Progress of a plan, as :func:`shown_status` shows it."""
+    with shown_status("planning", quiet=quiet, clock=clock) as show:
+        yield lambda event: show(lambda: _progress_line(event))
+
+
+@contextmanager
+def shown_status(
+    title: str, *, quiet: bool = False, clock: Clock | None = None
+) -> Iterator[Callable[[Callable[[], str]], None]]:
+    """How far something is: one line on a terminal that is gone afterwards; elsewhere a line every few seconds.
+
+    What is yielded takes whoever makes the line, and asks for it only where it is shown.
 
     Args:
+        title: until the first line.
         quiet: nothing where no terminal watches, e.g. since a program reads the answer.
         clock: tells when a line is due.
     """
     from rich.text import Text
 
-    from planner.optimization.protocol import silent
-
     console = err_console()
     if not console.is_terminal:
-        yield silent if quiet else _Lines(console, clock or SystemClock())
+        yield (lambda line: None) if quiet else _Lines(console, clock or SystemClock())
         return
-    with console.status("planning") as status:
-
-        def show(event: ProgressEvent) -> None:
-            status.update(Text(_progress_line(event)))
-
-        yield show
+    with console.status(title) as status:
+        yield lambda line: status.update(Text(line()))
 
 
 class _Lines:
@@ -132,12 +139,12 @@ class _Lines:
         self._clock = clock
         self._next_s = clock.monotonic_s() + _LINE_EVERY_S
 
-    def __call__(self, event: ProgressEvent) -> None:
-        """Print the event where a line is due."""
+    def __call__(self, line: Callable[[], str]) -> None:
+        """Print the line where one is due."""
         now_s = self._clock.monotonic_s()
         if now_s >= self._next_s:
             self._next_s = now_s + _LINE_EVERY_S
-            self._console.print(_progress_line(event))
+            self._console.print(line())
 
 
 def _progress_line(event: ProgressEvent) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
@@ -16,8 +15,7 @@ import typer
 from planner.cli.commands.check import solution_of
 from planner.cli.commands.solving import SET_HELP, solve_options
 from planner.cli.edge import Common, ExitCode
-from planner.cli.terminal import err_console, note, out_console
-from planner.clock import Clock, SystemClock
+from planner.cli.terminal import note, out_console, shown_status
 from planner.errors import ConfigurationError, Finding, nearest
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ __all__ = ["SimulateOptions", "simulate"]
 
 Made = TypeVar("Made")
 
-_LINE_EVERY_S: Final = 5.0
 _LEAST_SCRAPE_S: Final = 0.001
 _ROUTINGS: Final = ("scorers", "round-robin", "random")
 _STARTS: Final = ("plan", "now", "least")
@@ -408,7 +405,11 @@ def _replayed(
         )
         return replace(found, told=found.told.but(notes=(*asked.notes, *found.told.notes)))
 
-    with _progress(quiet=options.as_json) as told:
+    with shown_status("replaying", quiet=options.as_json) as show:
+
+        def told(policy: str, at_s: float) -> None:
+            show(lambda: _line(policy, at_s))
+
         if folder is None:
             return run(Observers(told=told))
         with folder.writing():
@@ -433,26 +434,6 @@ def _write(folder: RunFolder, found: Replayed, prepared: Prepared, options: Simu
     folder.add_plots(
         found.runs, targets_s=targets, saturated=min(service.thresholds.tau_kv for service in services)
     )
-
-
-@contextmanager
-def _progress(*, quiet: bool, clock: Clock | None = None) -> Iterator[Callable[[str, float], None]]:
-    """The policy and the simulated time: one line on a terminal, elsewhere a line every few seconds."""
-    console, watch = err_console(), clock or SystemClock()
-    due_s = watch.monotonic_s() + _LINE_EVERY_S
-
-    def lines(policy: str, at_s: float) -> None:
-        nonlocal due_s
-        if not quiet and watch.monotonic_s() >= due_s:
-            due_s = watch.monotonic_s() + _LINE_EVERY_S
-            console.print(_line(policy, at_s))
-
-    if not console.is_terminal:
-        with nullcontext():
-            yield lines
-        return
-    with console.status("replaying") as status:
-        yield lambda policy, at_s: status.update(_line(policy, at_s))
 
 
 def _line(policy: str, at_s: float) -> str:
