@@ -23,7 +23,7 @@ def show_replay(console: Console, replay: Replay, *, every: bool = False) -> Non
     Args:
         console: where.
         replay: what.
-        every: every service and variant, however many there are.
+        every: every variant, however many there are.
     """
     arrivals = replay.runs[0].total.arrivals
     requests = f"{arrivals:,} request{'' if arrivals == 1 else 's'}"
@@ -33,7 +33,7 @@ def show_replay(console: Console, replay: Replay, *, every: bool = False) -> Non
     )
     _policies(console, replay)
     _failures(console, replay)
-    _services(console, replay, every=every)
+    _services(console, replay)
     _variants(console, replay, every=every)
     section(console, "step times")
     bullets(console, (f"{each.variant}: {each.source} ({each.origin})" for each in replay.steps))
@@ -91,7 +91,7 @@ def _failures(console: Console, replay: Replay) -> None:
     console.print(made)
 
 
-def _services(console: Console, replay: Replay, *, every: bool) -> None:
+def _services(console: Console, replay: Replay) -> None:
     """Promises of each service under each policy."""
     shown = [
         (run.policy, service)
