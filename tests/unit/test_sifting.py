@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 import pytest
 
-from planner.optimization.backends.column_generation.master import Master, TyingRow
+from planner.optimization.backends.column_generation.finish import Choice
+from planner.optimization.backends.column_generation.master import Master, MasterAnswer, TyingRow
 from planner.optimization.backends.column_generation.patterns import Pattern
-from planner.optimization.backends.column_generation.sifting import sifted
+from planner.optimization.backends.column_generation.sifting import among_all, among_few, first_enough
 
 BLOCKS = 260
 GPUS = (8.0, 4.0, 2.0, 1.0)
@@ -28,10 +30,16 @@ def a_master(room: float) -> Master:
     return master
 
 
+def sifted(master: Master, answer: MasterAnswer, enough: Callable[[float], bool]) -> Choice:
+    """The best choice that is found, few patterns first."""
+    few = among_few(master, answer, gap=1e-3, seconds_left=lambda: 5.0)
+    return first_enough(chain(few, among_all(master, gap=1e-3, seconds_left=lambda: 5.0)), enough)
+
+
 def chosen(room: float, enough: Callable[[float], bool]) -> tuple[float, float]:
     master = a_master(room)
     answer = master.solve()
-    choice = sifted(master, answer, gap=1e-3, seconds_left=lambda: 5.0, enough=enough)
+    choice = sifted(master, answer, enough)
     assert sorted(pattern.block for pattern in choice.patterns) == list(range(BLOCKS))
     assert sum(pattern.use[0] for pattern in choice.patterns) <= room
     return choice.value, answer.value
@@ -50,5 +58,5 @@ def test_good_enough_ends_it_with_a_plan() -> None:
 
 def test_no_choice_is_found_where_there_is_none() -> None:
     master = a_master(0.5 * BLOCKS)
-    choice = sifted(master, master.solve(), gap=1e-3, seconds_left=lambda: 5.0, enough=lambda value: True)
+    choice = sifted(master, master.solve(), lambda value: True)
     assert not choice.found

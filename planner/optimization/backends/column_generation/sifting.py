@@ -8,7 +8,6 @@ few of them. Without them HiGHS chooses ten times faster, and where that does no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from math import inf
 from typing import Final
 
@@ -17,7 +16,7 @@ import numpy as np
 from planner.optimization.backends.column_generation.finish import Choice, Ending, Start, choose
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 
-__all__ = ["among_all", "among_few", "first_enough", "reduced_costs", "sifted"]
+__all__ = ["among_all", "among_few", "first_enough", "reduced_costs"]
 
 _SHARES: Final = (1e-5, 1e-4)
 """Largest reduced cost of a pattern in the first choices, as shares of the linear program's value."""
@@ -30,27 +29,6 @@ _PART: Final = 0.25
 
 _AT_LEAST_S: Final = 0.01
 """Wall time of the last choice in any case, s."""
-
-
-def sifted(
-    master: Master,
-    answer: MasterAnswer,
-    *,
-    gap: float,
-    seconds_left: Callable[[], float],
-    enough: Callable[[float], bool],
-) -> Choice:
-    """The best choice found among the patterns of a master.
-
-    Args:
-        master: rows and patterns.
-        answer: of its linear program.
-        gap: relative gap at which HiGHS stops.
-        seconds_left: wall time that is left.
-        enough: whether a value of the goal, without its constant, is good enough.
-    """
-    every = among_all(master, gap=gap, seconds_left=seconds_left)
-    return first_enough(chain(among_few(master, answer, gap=gap, seconds_left=seconds_left), every), enough)
 
 
 def first_enough(choices: Iterable[Choice], enough: Callable[[float], bool]) -> Choice:
