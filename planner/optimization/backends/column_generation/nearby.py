@@ -1,4 +1,4 @@
-"""Near-optimal coverings of many blocks at once, compiled: what an annealing jumps to.
+"""Near-optimal coverings of many blocks at once, compiled: what a fleet's choice is made among.
 
 The search of ``covering`` with another end: not the cheapest covering, but so many of the cheapest ones, all within some
 distance of the cheapest. No item is left out for one that is as good at these prices: it may use another pool.
