@@ -15,6 +15,8 @@ __all__ = [
     "at",
     "controller_of",
     "count_at",
+    "is_ending",
+    "is_ready",
     "items_of",
     "labels_of",
     "mapping_of",
@@ -104,6 +106,17 @@ def controller_of(thing: Object) -> tuple[str, str] | None:
             kind, name = text_at(owner, "kind"), text_at(owner, "name")
             return (kind, name) if kind and name else None
     return None
+
+
+def is_ready(thing: Object) -> bool:
+    """Whether the condition ``Ready`` of a node or a pod holds."""
+    conditions = items_of(at(thing, "status", "conditions"))
+    return any(text_at(each, "type") == "Ready" and text_at(each, "status") == "True" for each in conditions)
+
+
+def is_ending(thing: Object) -> bool:
+    """Whether somebody deleted it, and it is not gone yet."""
+    return bool(at(thing, "metadata", "deletionTimestamp"))
 
 
 def time_s(value: object) -> float | None:

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from models.hardware import Market
 from models.observation import Finding
-from planner.control.cluster.reading import Object, at, items_of, labels_of, name_of, text_at
+from planner.control.cluster.reading import (
+    Object,
+    at,
+    is_ending,
+    is_ready,
+    items_of,
+    labels_of,
+    name_of,
+    text_at,
+)
 from planner.control.discovery.naming import Names, devices_of
 from planner.control.discovery.scheduling import amounts_of
 
@@ -56,11 +65,6 @@ class NodeSeen:
     region: str
     fabric: str
 
-    @property
-    def placeable(self) -> bool:
-        """Whether new pods may come, as far as no taint keeps them away."""
-        return self.ready and not self.cordoned
-
 
 def nodes_of(objects: Sequence[Object], names: Names) -> tuple[tuple[NodeSeen, ...], tuple[Finding, ...]]:
     """Nodes with accelerators, and those whose accelerators nobody names.
@@ -91,13 +95,13 @@ def _seen(
 ) -> NodeSeen:
     taints = tuple(items_of(at(thing, "spec", "taints")))
     keys = {text_at(taint, "key") for taint in taints}
-    leaving = at(thing, "spec", "unschedulable") is True or bool(at(thing, "metadata", "deletionTimestamp"))
+    leaving = at(thing, "spec", "unschedulable") is True or is_ending(thing)
     spot = any(labels.get(key) == value for key, value in _SPOT.items())
     return NodeSeen(
         name=name,
         labels=labels,
         devices=devices,
-        ready=_is_ready(thing) and not keys & _LOST,
+        ready=is_ready(thing) and not keys & _LOST,
         cordoned=leaving or _CORDON in keys,
         taints=tuple(taint for taint in taints if text_at(taint, "key") not in {*_LOST, _CORDON}),
         market=Market.SPOT if spot else Market.ON_DEMAND,
@@ -105,11 +109,6 @@ def _seen(
         region=_first(labels, _REGIONS),
         fabric=labels.get("nvidia.com/gpu.clique", ""),
     )
-
-
-def _is_ready(thing: Object) -> bool:
-    conditions = items_of(at(thing, "status", "conditions"))
-    return any(text_at(each, "type") == "Ready" and text_at(each, "status") == "True" for each in conditions)
 
 
 def _first(labels: Mapping[str, str], keys: Sequence[str]) -> str:

@@ -10,7 +10,8 @@ from planner.control.cluster.reading import (
     Object,
     at,
     controller_of,
-    items_of,
+    is_ending,
+    is_ready,
     labels_of,
     name_of,
     namespace_of,
@@ -39,7 +40,6 @@ class PodSeen:
         node: it is on; empty: none yet.
         requests: extended resources that it holds.
         ready: it serves, and is not ending.
-        ending: somebody deleted it.
         owner: its workload; None: none that is scaled.
         group: index of its group in a LeaderWorkerSet; empty: it is in none.
         worker: index in that group; the leader is ``0``.
@@ -50,7 +50,6 @@ class PodSeen:
     node: str
     requests: Mapping[str, int]
     ready: bool
-    ending: bool
     owner: Owner | None
     group: str = ""
     worker: str = "0"
@@ -75,16 +74,12 @@ def pods_of(objects: Iterable[Object], replica_sets: Iterable[Object]) -> tuple[
 
 def _seen(thing: Object, deployments: Mapping[tuple[str, str], str]) -> PodSeen:
     labels = labels_of(thing)
-    ending = bool(at(thing, "metadata", "deletionTimestamp"))
-    conditions = items_of(at(thing, "status", "conditions"))
-    ready = any(text_at(each, "type") == "Ready" and text_at(each, "status") == "True" for each in conditions)
     return PodSeen(
         namespace=namespace_of(thing),
         name=name_of(thing),
         node=text_at(thing, "spec", "nodeName", longest=253),
         requests=requests_of(at(thing, "spec")),
-        ready=ready and not ending,
-        ending=ending,
+        ready=is_ready(thing) and not is_ending(thing),
         owner=_owner(thing, labels, deployments),
         group=labels.get(_GROUP_INDEX, ""),
         worker=labels.get(_WORKER_INDEX, "0"),
