@@ -10,11 +10,8 @@ __all__ = [
     "CONFIG_MAPS",
     "CUSTOM_RESOURCE_DEFINITIONS",
     "DEPLOYMENTS",
-    "EVENTS",
     "HORIZONTAL_POD_AUTOSCALERS",
-    "INFERENCE_POOLS",
     "LEADER_WORKER_SETS",
-    "LEASES",
     "NAMESPACES",
     "NODES",
     "PODS",
@@ -72,7 +69,6 @@ PODS: Final = Kind("Pod", "pods")
 NAMESPACES: Final = Kind("Namespace", "namespaces", namespaced=False)
 RESOURCE_QUOTAS: Final = Kind("ResourceQuota", "resourcequotas")
 CONFIG_MAPS: Final = Kind("ConfigMap", "configmaps")
-EVENTS: Final = Kind("Event", "events")
 DEPLOYMENTS: Final = Kind("Deployment", "deployments", "apps")
 STATEFUL_SETS: Final = Kind("StatefulSet", "statefulsets", "apps")
 REPLICA_SETS: Final = Kind("ReplicaSet", "replicasets", "apps")
@@ -82,8 +78,6 @@ HORIZONTAL_POD_AUTOSCALERS: Final = Kind(
 )
 SCALED_OBJECTS: Final = Kind("ScaledObject", "scaledobjects", "keda.sh", ("v1alpha1",))
 VARIANT_AUTOSCALINGS: Final = Kind("VariantAutoscaling", "variantautoscalings", "llmd.ai", ("v1alpha1",))
-INFERENCE_POOLS: Final = Kind("InferencePool", "inferencepools", "inference.networking.k8s.io")
-LEASES: Final = Kind("Lease", "leases", "coordination.k8s.io")
 CUSTOM_RESOURCE_DEFINITIONS: Final = Kind(
     "CustomResourceDefinition", "customresourcedefinitions", "apiextensions.k8s.io", namespaced=False
 )

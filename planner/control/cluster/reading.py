@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any, Final
 
 __all__ = [
@@ -22,10 +21,8 @@ __all__ = [
     "mapping_of",
     "name_of",
     "namespace_of",
-    "shown",
     "text_at",
     "texts_of",
-    "time_s",
 ]
 
 Object = Mapping[str, Any]
@@ -117,23 +114,6 @@ def is_ready(thing: Object) -> bool:
 def is_ending(thing: Object) -> bool:
     """Whether somebody deleted it, and it is not gone yet."""
     return bool(at(thing, "metadata", "deletionTimestamp"))
-
-
-def time_s(value: object) -> float | None:
-    """A time as Kubernetes writes it, seconds of the epoch; None: it is none."""
-    if not isinstance(value, str) or len(value) > 40:  # noqa: PLR2004 - digits of a time
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-        return moment.timestamp() if moment.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def shown(thing: Object) -> str:
-    """An object as messages name it: ``Deployment prod/llama``."""
-    where = "/".join(part for part in (namespace_of(thing), name_of(thing) or "(no name)") if part)
-    return " ".join(part for part in (text_at(thing, "kind", longest=100), where) if part)
 
 
 def as_name(text: str, otherwise: str) -> str:

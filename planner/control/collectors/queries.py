@@ -32,13 +32,12 @@ from planner.control.collectors.names import (
 from planner.control.collectors.options import LabelNames
 
 __all__ = [
-    "DISPATCH",
     "DOWN",
     "ENGINE_LABEL",
     "LAST_SEEN",
     "PRESENT",
+    "SENT",
     "Questions",
-    "quoted",
 ]
 
 PRESENT: Final = "present"
@@ -55,7 +54,7 @@ _RANKS: Final = ("engine", "dp_rank")
 _PRESENT_NAMES: Final = "|".join(name for way in PRESENCE[:2] for name in spellings(way.series[0]))
 
 
-def quoted(text: str) -> str:
+def _quoted(text: str) -> str:
     """A text as a string of PromQL."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
@@ -234,7 +233,7 @@ class Questions:
         return f"{name}{self._braces(labels)}"
 
     def _braces(self, labels: Iterable[tuple[str, str]] = ()) -> str:
-        matchers = [*self._whose, *(f"{name}={quoted(value)}" for name, value in labels)]
+        matchers = [*self._whose, *(f"{name}={_quoted(value)}" for name, value in labels)]
         return f"{{{', '.join(matchers)}}}" if matchers else ""
 
     @cached_property
@@ -243,7 +242,7 @@ class Questions:
         if not self.namespaces:
             return ()
         any_of = "|".join([*map(_literal, sorted(set(self.namespaces))), ""])
-        return (f"{self.labels.namespace}=~{quoted(any_of)}",)
+        return (f"{self.labels.namespace}=~{_quoted(any_of)}",)
 
 
 def _rate(selected: str, window: int) -> str:
