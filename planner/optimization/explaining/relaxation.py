@@ -35,23 +35,8 @@ def relaxations(
 
 
 def _moved(limit: Limit, oracle: Oracle) -> Relaxation | None:
-    if oracle.seconds_left <= 0:
-        return None
-    needed = smallest(limit, oracle)
-    changed = None if needed is None else limit.moved(needed)
-    if needed is None or changed is None:
-        return None
-    plan = oracle.plan(changed)
-    return Relaxation(
-        family=limit.family,
-        key=limit.key,
-        limit=limit.value,
-        needed=needed,
-        unit=limit.unit,
-        verified=plan is not None,
-        cost=None if plan is None else plan.assessment.cost,
-        facts=dict(limit.facts(needed)),
-    )
+    move = smallest(limit, oracle) if oracle.seconds_left > 0 else None
+    return None if move is None else move.told(oracle.plan(move.problem))
 
 
 def _least_of_each(found: Iterator[Relaxation]) -> list[Relaxation]:

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
+from models.explanation import Relaxation
 from models.problem import Problem
-from planner.optimization.explaining.feasibility import Oracle
+from planner.optimization.explaining.feasibility import Judged, Oracle
 from planner.optimization.explaining.limits import Ladder, Limit, Use
 from planner.optimization.formulation import Formulation, formulate
 from planner.optimization.program import IntegerProgram
 from planner.optimization.scaling import exact
 
-__all__ = ["Opened", "smallest"]
+__all__ = ["Move", "Opened", "smallest"]
 
 
 class Opened(NamedTuple):
@@ -26,22 +27,45 @@ class Opened(NamedTuple):
 Opens = Callable[[Problem], Opened]
 
 
+class Move(NamedTuple):
+    """A limit, where it must stand, and the problem in which it stands there."""
+
+    limit: Limit
+    needed: float
+    problem: Problem
+
+    def told(self, plan: Judged | None) -> Relaxation:
+        """The move with the plan that it allows; unverified where none could be judged."""
+        limit = self.limit
+        return Relaxation(
+            family=limit.family,
+            key=limit.key,
+            limit=limit.value,
+            needed=self.needed,
+            unit=limit.unit,
+            verified=plan is not None,
+            cost=None if plan is None else plan.assessment.cost,
+            facts=dict(limit.facts(self.needed)),
+        )
+
+
 def _as_it_is(problem: Problem) -> Opened:
     formulation = formulate(problem, roomy=True)
     return Opened(formulation, formulation.program)
 
 
-def smallest(limit: Limit, oracle: Oracle, *, opens: Opens = _as_it_is) -> float | None:
-    """Where a limit must stand; None: moving it is not enough, or time ran out.
+def smallest(limit: Limit, oracle: Oracle, *, opens: Opens = _as_it_is) -> Move | None:
+    """The least move of a limit; None: moving it is not enough, or time ran out.
 
     Args:
         limit: of the problem at hand.
         oracle: solves until its deadline.
         opens: sets other limits free, too.
     """
-    if isinstance(limit.search, Use):
-        return _smallest_use(limit.search, oracle, opens)
-    return _first(limit, oracle, opens)
+    use = limit.search
+    needed = _smallest_use(use, oracle, opens) if isinstance(use, Use) else _first(limit, oracle, opens)
+    moved = None if needed is None else limit.moved(needed)
+    return None if needed is None or moved is None else Move(limit, needed, moved)
 
 
 def _smallest_use(use: Use, oracle: Oracle, opens: Opens) -> float | None:

@@ -16,7 +16,7 @@ from models.problem import Problem
 from planner.optimization.explaining.conflict import conflict_in
 from planner.optimization.explaining.feasibility import Oracle
 from planner.optimization.explaining.limits import Ladder, Limit, Rerate, Use, limits_of
-from planner.optimization.explaining.smallest import Opened, smallest
+from planner.optimization.explaining.smallest import Move, Opened, smallest
 from planner.optimization.formulation import formulate
 
 __all__ = ["together"]
@@ -127,41 +127,24 @@ class _Search:
 
     def moved(self, names: Sequence[Name]) -> tuple[Relaxation, ...]:
         """Each limit moved as little as will do while the later ones are free, and judged with all of them moved."""
-        problem, found = self.problem, list[tuple[Limit, float]]()
+        problem, found = self.problem, list[Move]()
         for place, name in enumerate(names):
             least = self._least(problem, name, names[place + 1 :])
             if least is None:
                 return ()
-            limit, needed, problem = least
-            found.append((limit, needed))
+            found.append(least)
+            problem = least.problem
         plan = self.oracle.plan(problem)
-        return tuple(
-            Relaxation(
-                family=limit.family,
-                key=limit.key,
-                limit=limit.value,
-                needed=needed,
-                unit=limit.unit,
-                verified=plan is not None,
-                cost=None if plan is None else plan.assessment.cost,
-                facts=dict(limit.facts(needed)),
-            )
-            for limit, needed in found
-        )
+        return tuple(move.told(plan) for move in found)
 
-    def _least(
-        self, problem: Problem, name: Name, free: Sequence[Name]
-    ) -> tuple[Limit, float, Problem] | None:
-        """The smallest move of one limit while others are free, and the problem with it."""
-        best: tuple[Limit, float, Problem] | None = None
-        for limit in self._called(problem, name):
-            needed = smallest(limit, self.oracle, opens=lambda changed: self._opened(changed, free))
-            changed = None if needed is None else limit.moved(needed)
-            if needed is None or changed is None:
-                continue
-            if best is None or abs(needed - limit.value) < abs(best[1] - best[0].value):
-                best = limit, needed, changed
-        return best
+    def _least(self, problem: Problem, name: Name, free: Sequence[Name]) -> Move | None:
+        """The smallest move of one limit while others are free."""
+        moves = (
+            smallest(limit, self.oracle, opens=lambda changed: self._opened(changed, free))
+            for limit in self._called(problem, name)
+        )
+        possible = (move for move in moves if move is not None)
+        return min(possible, key=lambda move: abs(move.needed - move.limit.value), default=None)
 
     def _limits(self, problem: Problem) -> Iterable[Limit]:
         return limits_of(problem, self.rerate)
