@@ -82,16 +82,19 @@ class Questions:
     @property
     def place(self) -> tuple[str, ...]:
         """Labels that tell where a series is from."""
-        names = (self.labels.cluster, self.labels.namespace, self.labels.pod, self.labels.instance, *_RANKS)
-        return tuple(name for name in names if name is not None)
+        names = (self.labels.namespace, self.labels.pod, self.labels.instance, *_RANKS)
+        return names if self.labels.cluster is None else (self.labels.cluster, *names)
+
+    def _by(self, *names: str) -> str:
+        """A list of labels, behind that of the cluster where the scrape has one."""
+        return ", ".join(names if self.labels.cluster is None else (self.labels.cluster, *names))
 
     @property
     def _router(self) -> str:
-        ours = (
-            self.labels.cluster, self.labels.namespace, self.labels.instance, "exported_namespace", "inference_pool",
-            "name", "model_name", "target_model_name",
+        return self._by(
+            self.labels.namespace, self.labels.instance, "exported_namespace", "inference_pool", "name", "model_name",
+            "target_model_name",
         )  # fmt: skip
-        return ", ".join(name for name in ours if name is not None)
 
     def present(self) -> str:
         """When each engine was last scraped, seconds of the epoch, with everything that tells whose it is.
@@ -116,7 +119,7 @@ class Questions:
 
     def targets_down(self) -> str:
         """Targets that cannot be scraped."""
-        by = ", ".join(name for name in (self.labels.cluster, self.labels.namespace, self.labels.pod, self.labels.instance) if name)  # fmt: skip
+        by = self._by(self.labels.namespace, self.labels.pod, self.labels.instance)
         return f"max by ({by})(up{self._braces()}) == 0"
 
     def targets_known(self) -> str:
@@ -153,7 +156,7 @@ class Questions:
 
     def completed(self, retention_s: float) -> str:
         """Requests completed in a period, by namespace and served model; engines that are gone count."""
-        by = ", ".join(name for name in (self.labels.cluster, self.labels.namespace, "model_name") if name)
+        by = self._by(self.labels.namespace, "model_name")
         return _first_of(self._value(COMPLETED, way, by, retention_s) for way in _spelled(COMPLETED.ways))
 
     def routers(self, retention_s: float) -> dict[str, str]:
@@ -165,9 +168,7 @@ class Questions:
 
     def _routed(self, measure: Measure, window_s: float) -> str:
         """A value under its new name, and under older ones of routers that do not know the new one."""
-        own = ", ".join(
-            name for name in (self.labels.cluster, self.labels.namespace, self.labels.instance) if name
-        )
+        own = self._by(self.labels.namespace, self.labels.instance)
         parts: list[str] = []
         for way in measure.ways:
             value = self._value(measure, way, self._router, window_s)
@@ -177,20 +178,18 @@ class Questions:
 
     def dispatch(self) -> str:
         """Requests per second that routers send to each engine."""
-        clusters = f"{self.labels.cluster}, " if self.labels.cluster else ""
         parts = []
         for way, pod in zip(DISPATCH.ways, ("endpoint_name", "pod_name"), strict=True):
-            by = f"{clusters}{self.labels.namespace}, exported_namespace, {pod}, port"
+            by = self._by(self.labels.namespace, "exported_namespace", pod, "port")
             rate = self._value(DISPATCH, way, by, DISPATCH.window_s)
             parts.append(f'label_replace({rate}, "to", "$1", "{pod}", "(.*)")')
         new, old = parts
-        places = f"{clusters}{self.labels.namespace}, exported_namespace, to, port"
+        places = self._by(self.labels.namespace, "exported_namespace", "to", "port")
         return f"max by ({places})({new}) or max by ({places})({old})"
 
     def power(self) -> str:
         """Draw of the accelerators of each pod, W; the exporter's own labels where they were kept apart."""
-        ours = ("exported_namespace", "exported_pod", self.labels.namespace, self.labels.pod)
-        by = ", ".join(name for name in (self.labels.cluster, *ours) if name)
+        by = self._by("exported_namespace", "exported_pod", self.labels.namespace, self.labels.pod)
         name = POWER.ways[0].series[0]
         once = f'max by ({by}, UUID)({name}{{{self.labels.pod}!=""}})'
         return f"sum by ({by})({once})"
