@@ -118,6 +118,11 @@ class IntegerProgram:
         """Rows without a term that do not hold: no values can help."""
         return tuple(row for row in self.rows if not row.terms and not row.holds({}))
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether one look tells that there is no plan: a row that no values can help, or a column without a value."""
+        return bool(self.impossible) or any(column.lower > column.upper for column in self.columns)
+
     def broken(self, values: Mapping[Key, int]) -> tuple[Row, ...]:
         """Rows that these values break, in exact integers."""
         return tuple(row for row in self.rows if not row.holds(values))

@@ -52,7 +52,7 @@ class CpSat:
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
-        if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
+        if ask.program.is_hopeless:
             return Outcome(Termination.INFEASIBLE)
         start = self._clock.monotonic_s()
         alone = _solve(ask, _alone)

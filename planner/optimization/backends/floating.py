@@ -18,7 +18,7 @@ _REPAIRS: Final = 3
 
 def repaired(ask: Ask, once: Callable[[Ask], Outcome], clock: Clock) -> Outcome:
     """Ask once, and again with tightened rows where rounding broke one."""
-    if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
+    if ask.program.is_hopeless:
         return Outcome(Termination.INFEASIBLE)
     end = clock.monotonic_s() + ask.seconds
     first = outcome = once(ask)

@@ -62,7 +62,7 @@ class ColumnGeneration:
 
     def _minimize(self, ask: Ask) -> Outcome:
         end = self._clock.monotonic_s() + ask.seconds
-        if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
+        if ask.program.is_hopeless:
             return Outcome(Termination.INFEASIBLE)
         memory = ask.memory or Memory()
         known = memory.recall(Recollection)
@@ -92,7 +92,7 @@ class ColumnGeneration:
     def excludes(self, ask: Ask) -> bool:
         """Whether the relaxation proves that no plan keeps all rows; False says nothing."""
         end = self._clock.monotonic_s() + ask.seconds
-        if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
+        if ask.program.is_hopeless:
             return True
         memory = ask.memory or Memory()
         known = memory.recall(Recollection)

@@ -89,7 +89,7 @@ class Splitting:
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization; without an answer where the goal weighs shares."""
         end = self._clock.monotonic_s() + ask.seconds
-        if ask.program.impossible or any(column.lower > column.upper for column in ask.program.columns):
+        if ask.program.is_hopeless:
             return Outcome(Termination.INFEASIBLE)
         parts = parts_of(ask.program, ask.goal)
         if parts is None:
