@@ -183,10 +183,7 @@ class Descent:
         """Whether it is proven at little cost that no plan keeps these rows too."""
         if not isinstance(self.engine, Excluding) or seconds <= 0:
             return False
-        goal = Goal("excess", {})
-        return self.engine.excludes(
-            self._asked(self.program.plus(rows=rows), goal, seconds, _Told(self, goal))
-        )
+        return self.engine.excludes(self._about_excess(rows, seconds))
 
     def excluded_caps(
         self, rows: tuple[Row, ...], sums: Sequence[Mapping[Key, int]], caps: Sequence[int], seconds: float
@@ -194,9 +191,12 @@ class Descent:
         """How many of the caps, which rise, are proven at little cost to be too low for some sums; None: cannot tell."""
         if not isinstance(self.engine, Capping) or seconds <= 0:
             return None
+        return self.engine.excluded_caps(self._about_excess(rows, seconds), sums, caps)
+
+    def _about_excess(self, rows: tuple[Row, ...], seconds: float) -> Ask:
+        """By how much rows must be broken, these among them; no goal of a level."""
         goal = Goal("excess", {})
-        ask = self._asked(self.program.plus(rows=rows), goal, seconds, _Told(self, goal))
-        return self.engine.excluded_caps(ask, sums, caps)
+        return self._asked(self.program.plus(rows=rows), goal, seconds, _Told(self, goal))
 
     def _ask(self, goal: Goal, share: float, *, tie_break: bool = False) -> Outcome:
         if self.values and not goal.terms:
