@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -92,7 +92,6 @@ class Relay:
         self._turns = tuple(one if isinstance(one, Turn) else Turn(one) for one in engines)
         self._clock = clock or SolvingClock()
         self.spells: list[Spell] = []
-        self._excluding: Excluding | None = None
 
     def minimize(self, ask: Ask) -> Outcome:
         """Answer one minimization."""
@@ -118,16 +117,17 @@ class Relay:
 
     def excludes(self, ask: Ask) -> bool:
         """Whether the first engine that can tell proves that there is no plan."""
-        if self._excluding is None:
-            made = (turn.make() for turn in self._turns)
-            self._excluding = next((engine for engine in made if isinstance(engine, Excluding)), None)
-        return self._excluding is not None and self._excluding.excludes(ask)
+        excluding = next((engine for engine in self._made() if isinstance(engine, Excluding)), None)
+        return excluding is not None and excluding.excludes(ask)
 
     def excluded_caps(self, ask: Ask, sums: Sequence[Mapping[Key, int]], caps: Sequence[int]) -> int | None:
         """How many of the caps the first engine that can tell excludes; None where none can."""
-        made = (turn.make() for turn in self._turns)
-        capping = next((engine for engine in made if isinstance(engine, Capping)), None)
+        capping = next((engine for engine in self._made() if isinstance(engine, Capping)), None)
         return None if capping is None else capping.excluded_caps(ask, sums, caps)
+
+    def _made(self) -> Iterator[Engine]:
+        """The engines in order, each made when it is asked for."""
+        return (turn.make() for turn in self._turns)
 
 
 class Race:
@@ -275,12 +275,14 @@ class BySize:
 
 def _kind(ask: Ask) -> str:
     columns = ask.program.columns
-    if len(columns) >= _LARGE:
-        counts = (column for column in columns if column.key[0] == _COUNT)
-        if next(islice(counts, _FEW, None), None) is not None:
-            return "large"
-        return "lengths" if _has_shares(columns) else "large"
+    if len(columns) >= _LARGE and (_has_many_counts(columns) or not _has_shares(columns)):
+        return "large"
     return "lengths" if _has_shares(columns) else "small"
+
+
+def _has_many_counts(columns: Sequence[Column]) -> bool:
+    counts = (column for column in columns if column.key[0] == _COUNT)
+    return next(islice(counts, _FEW, None), None) is not None
 
 
 def _has_shares(columns: Sequence[Column]) -> bool:
