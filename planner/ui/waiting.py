@@ -108,9 +108,8 @@ def show_until_done(question: str, task: Task, *, doing: str) -> str | None:
 def say_if_of_another(question: str, draft: Draft) -> None:
     """Say so where what is shown was asked of another draft, or of what this one was."""
     job = session.job_of(question)
-    if job is not None and job.task.arguments["scenario"] != draft.scenario.model_dump(
-        mode="json", exclude_defaults=True
-    ):
+    fields = session.plan_task_of(draft).arguments["scenario"]
+    if job is not None and job.task.arguments["scenario"] != fields:
         st.markdown(":orange[:material/history:] This is of what the draft was, or of another draft.")
 
 
