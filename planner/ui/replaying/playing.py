@@ -199,14 +199,13 @@ def _show_series(played: Played) -> None:
     )
     _show_first_tokens(played)
     shown = _chosen(rows["replicas"])
-    for name in ("replicas", "kv"):
+    by_variant: dict[str, Callable[..., Any]] = {
+        "replicas": charts.replica_chart,
+        "kv": partial(charts.kv_chart, saturated=played.saturated),
+    }
+    for name, draw in by_variant.items():
         part = [row for row in rows[name] if row["variant"] in shown]
         if part:
-            draw = (
-                charts.replica_chart
-                if name == "replicas"
-                else partial(charts.kv_chart, saturated=played.saturated)
-            )
             _show_by_policy(played, draw, part, name=name)
     if rows["failures"]:
         _show_by_policy(played, _failures, rows["failures"], name="failures")
@@ -270,7 +269,7 @@ def _sources(told: Replay) -> Iterator[str]:
 
 
 def _show_downloads(played: Played) -> None:
-    path = Path(default_folder() / FOLDERS / Path(played.archive).name)
+    path = default_folder() / FOLDERS / Path(played.archive).name
     with st.container(horizontal=True):
         st.download_button(
             "Figures, JSON",
