@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from models.problem import Problem
@@ -82,7 +82,7 @@ def prepare(
     problem = sized(scenario, allow_unserved=True)
     notes: list[str] = []
     if solution is None:
-        solution, notes = _planned(scenario, problem, solver, options)
+        solution, notes = _planned(problem, solver, options=options)
     unknown = sorted(set(solution.counts) - {candidate.id for candidate in problem.candidates})
     if unknown:
         raise ConfigurationError(f"the plan has candidates that the scenario does not: {', '.join(unknown)}")
@@ -106,11 +106,9 @@ def _why_nothing_runs(problem: Problem) -> list[Finding]:
     ] or [Finding("", None, "services", "no variant that can run", "at least one")]
 
 
-def _planned(
-    scenario: Scenario, scarce: Problem, solver: str, options: SolveOptions | None
-) -> tuple[Solution, list[str]]:
+def _planned(scarce: Problem, solver: str, *, options: SolveOptions | None) -> tuple[Solution, list[str]]:
     """A plan that keeps every promise, else the best one under scarcity."""
-    found = solve_with(sized(scenario), solver=solver, options=options).solution
+    found = solve_with(scarce.but(allow_unserved=False), solver=solver, options=options).solution
     if found.has_plan:
         return found, []
     if found.status is Status.INFEASIBLE:
@@ -148,9 +146,9 @@ def replay_all(
     if isinstance(trace, str):
         trace = [trace]
     if isinstance(trace, Sequence) and all(isinstance(each, str) for each in trace):
-        reading = how or HowRead(seed=options.seed)
         names = tuple(service.id for service in scenario.services)
-        trace, files = open_traces([str(each) for each in trace], _for(reading, names))
+        reading = replace(how or HowRead(seed=options.seed), services=names)
+        trace, files = open_traces([str(each) for each in trace], reading)
     runs = tuple(
         replay(prepared.playable, prepared.solution, trace, wanted, options=options, observers=observers)  # type: ignore[arg-type]  # names were opened
     )
@@ -167,9 +165,3 @@ def replay_all(
         notes=[*prepared.notes, *read],
     )
     return Replayed(told, runs)
-
-
-def _for(how: HowRead, services: tuple[str, ...]) -> HowRead:
-    return HowRead(
-        services=services, policy=how.policy, window_s=how.window_s, seed=how.seed, change=how.change
-    )

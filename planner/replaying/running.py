@@ -20,6 +20,7 @@ from planner.replaying.planning_loop import PlannerAutoscaler, PlannerSettings
 from planner.replaying.tallying import CAUSES, EXACT_UP_TO, Spread, Tally, seen
 from planner.simulation.autoscaling import AUTOSCALERS, named_autoscaler
 from planner.simulation.experiment import Experiment, Happening, run_experiment
+from planner.simulation.protocols import Admitting
 from planner.simulation.result import in_order
 from planner.traces.chunks import rechunked
 
@@ -296,7 +297,7 @@ class _Counting:
     def admissions(self) -> Mapping[str, RouterSpec]:
         """What the autoscaler says of routers, if it does."""
         inner = self._inner
-        return inner.admissions() if isinstance(inner, PlannerAutoscaler) else {}
+        return inner.admissions() if isinstance(inner, Admitting) else {}
 
 
 def _hosted(trace: Trace, playable: Playable) -> Iterator[RequestChunk]:
