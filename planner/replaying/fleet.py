@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from models.llm import bytes_of
 from models.performance import Rating, RatingQuestion
 from models.problem import Candidate, Problem
 from models.replay import StepSource
 from models.scenario import Mode, Scenario
 from models.simulation import NodeSpec, ReplicaSpec, RouterSpec, ServiceSpec, TwinSpec
-from models.variant import Role, Variant
+from models.variant import Variant
 from models.workload import Service
 from planner.errors import ConfigurationError, Finding
 from planner.performance.step_times import StepTimes, step_times
@@ -54,7 +53,6 @@ class Playable:
         problem: what it was sized to.
         steps: step times by candidate.
         power: idle draw and what is added at the rated load, W, by candidate; None: unknown.
-        transfer_s: to fetch the KV cache of one token, by candidate.
         hosts: index of the service that serves a service's requests: its own, or the one whose replicas it shares.
         routers: by service.
         grace_s: what a removed replica may take to finish.
@@ -64,7 +62,6 @@ class Playable:
     problem: Problem
     steps: Mapping[str, StepTimes]
     power: Mapping[str, tuple[float, float] | None]
-    transfer_s: Mapping[str, float]
     hosts: tuple[int, ...]
     routers: Mapping[str, RouterSpec]
     grace_s: float
@@ -170,7 +167,6 @@ class Playable:
             startup_s=candidate.startup_s,
             grace_s=self.grace_s,
             role=candidate.role,
-            transfer_per_token_s=self.transfer_s[candidate.id],
             gpus=candidate.gpus,
             gpu_type=candidate.pool,
             price_usd_per_h=candidate.cost,
@@ -226,7 +222,6 @@ def playable(
     *,
     router: Callable[[Service], RouterSpec] | None = None,
     grace_s: float = GRACE_S,
-    kv_link: float | None = None,
 ) -> Playable:
     """Work out what replays of a scenario need.
 
@@ -235,7 +230,6 @@ def playable(
         problem: what it was sized to.
         router: of each service; None: as its thresholds say, without flow control.
         grace_s: what a removed replica may take to finish.
-        kv_link: bytes/s at which a decode replica fetches the KV cache of a prompt; None: at once.
 
     Raises:
         ConfigurationError: nothing says how fast a candidate's steps are; every finding at once.
@@ -257,23 +251,7 @@ def playable(
     if findings:
         raise ConfigurationError.from_findings(findings)
     routers: dict[str, RouterSpec] = {each.id: (router or by_thresholds)(each) for each in scenario.services}
-    held: dict[str, float] = {
-        c.id: _kv_bytes_per_token(scenario, catalog, c) for c in problem.candidates if c.id in steps
-    }
-    transfer_s = {name: each / kv_link if kv_link and each else 0.0 for name, each in held.items()}
-    return Playable(scenario, problem, steps, power, transfer_s, _hosts(scenario), routers, grace_s)
-
-
-def _kv_bytes_per_token(scenario: Scenario, catalog: Catalog, candidate: Candidate) -> float:
-    """KV cache that a decode replica fetches per token of the prompt, bytes; 0: it fetches none, or nobody knows."""
-    if candidate.role is not Role.DECODE:
-        return 0.0
-    service = next(each for each in scenario.services if each.id == candidate.service)
-    llm, variant = catalog.llm(service.llm), _variant(scenario, candidate)
-    if llm.opaque:
-        return 0.0
-    kept = llm.layers * llm.attention.numbers_per_token_and_layer
-    return kept * bytes_of(variant.quantization.kv_cache)
+    return Playable(scenario, problem, steps, power, _hosts(scenario), routers, grace_s)
 
 
 def _questions(
