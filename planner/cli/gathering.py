@@ -33,9 +33,9 @@ class Gathering:
                 self._headings.append(str(refusal))
             return None
 
-    def wrong(self, path: str, found: str, allowed: str) -> None:
+    def wrong(self, path: str, found: str, allowed: str, suggestion: str | None = None) -> None:
         """Note that something is wrong with an option."""
-        self._findings.append(Finding("", None, path, found, allowed))
+        self._findings.append(Finding("", None, path, found, allowed, suggestion))
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -145,6 +145,14 @@ def test_findings_name_options_and_no_file_that_is_not_theirs(tmp_path: Path) ->
         assert option in done.output
 
 
+def test_options_the_folder_and_the_scenario_are_refused_together(tmp_path: Path) -> None:
+    folder = tmp_path / "no" / "run"
+    done = simulate("--start", "x", "-o", folder, "--set", "services.chatt.priority=1")
+    assert done.exit_code == 2
+    for part in ("--start: found 'x'", f"{folder}: found no folder", "services.chatt"):
+        assert part in done.output
+
+
 def test_one_request_is_one(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("arrival_s,input_tokens,output_tokens\n1,5,5\n")

@@ -8,15 +8,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from planner.cli.commands.check import solution_of
 from planner.cli.commands.solving import SET_HELP, solve_options
 from planner.cli.edge import Common, ExitCode
+from planner.cli.gathering import Gathering, made
 from planner.cli.terminal import note, out_console, shown_status
-from planner.errors import ConfigurationError, Finding, nearest
+from planner.errors import ConfigurationError, nearest
 
 if TYPE_CHECKING:
     from models.scenario import Scenario
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from planner.traces import Change, HowRead
 
 __all__ = ["SimulateOptions", "simulate"]
-
-Made = TypeVar("Made")
 
 _LEAST_SCRAPE_S: Final = 0.001
 _ROUTINGS: Final = ("scorers", "round-robin", "random")
@@ -190,10 +189,13 @@ def simulate(options: SimulateOptions) -> ExitCode:
     from planner.cli.run_folder import summary_text
     from planner.door import load_scenario
 
-    asked = _asked(options)
-    folder = _folder(options)
-    scenario = load_scenario(options.scenario, overrides=options.overrides or ())
-    prepared = _prepared(scenario, options, asked)
+    gathering = Gathering()
+    found = gathering.attempt(lambda: _asked(options))
+    folder = gathering.attempt(lambda: _folder(options))
+    scenario = gathering.attempt(lambda: load_scenario(options.scenario, overrides=options.overrides or ()))
+    gathering.check()
+    asked = made(found)
+    prepared = _prepared(made(scenario), options, asked)
     replayed = _replayed(prepared, options, asked, folder)
     if options.as_json:
         sys.stdout.write(summary_text(replayed.told))
@@ -236,36 +238,34 @@ def _asked(options: SimulateOptions) -> _Asked:
     from planner.replaying import ReplayOptions, Start, check_policies
     from planner.traces import Change, HowRead, OnBadRow
 
-    findings: list[Finding] = []
+    gathering = Gathering()
     names = [name.strip() for each in options.policy or ["static"] for name in each.split(",")]
-    policies = _checked(lambda: check_policies(names), findings) or ("static",)
+    policies = gathering.attempt(lambda: check_policies(names))
     for option, value, known in (
         ("--start", options.start, _STARTS),
         ("--on-bad-row", options.on_bad_row, _POLICIES),
         ("--routing", options.routing or "scorers", _ROUTINGS),
     ):
         if value not in known:
-            findings.append(Finding("", None, option, repr(value), ", ".join(known), nearest(value, known)))
+            gathering.wrong(option, repr(value), ", ".join(known), nearest(value, known))
     times = {
         name: _seconds(
-            f"--{name}", getattr(options, name), findings, zero=name in {"lag", "grace", "reorder"}
+            f"--{name}", getattr(options, name), gathering, zero=name in {"lag", "grace", "reorder"}
         )
         for name in ("reorder", "grace", "scrape", "lag", "until", "timeout")
     }
     if times["scrape"] < _LEAST_SCRAPE_S:
-        allowed = f"at least {_LEAST_SCRAPE_S:g} s"
-        findings.append(Finding("", None, "--scrape", repr(options.scrape), allowed))
-    first_s, last_s = _span(options.slice_, findings)
+        gathering.wrong("--scrape", repr(options.scrape), f"at least {_LEAST_SCRAPE_S:g} s")
+    first_s, last_s = _span(options.slice_, gathering)
     change = Change(first_s, last_s, options.scale, options.speed, options.seed)
-    _checked(lambda: _change(change), findings)
-    read = _checked(lambda: _picker(options), findings)
+    gathering.attempt(lambda: _change(change))
+    read = gathering.attempt(lambda: _picker(options))
     if options.chrome_trace and options.output is None:
-        findings.append(Finding("", None, "--chrome-trace", "no -o", "-o DIR, where it is written"))
-    if findings:
-        raise ConfigurationError.from_findings(findings)
-    base, notes = read or (None, ())
+        gathering.wrong("--chrome-trace", "no -o", "-o DIR, where it is written")
+    gathering.check()
+    base, notes = made(read)
     return _Asked(
-        policies,
+        made(policies),
         HowRead(
             policy=OnBadRow(options.on_bad_row), window_s=times["reorder"], seed=options.seed, change=change
         ),
@@ -294,16 +294,7 @@ def _change(change: Change) -> None:
         ) from error
 
 
-def _checked(make: Callable[[], Made], findings: list[Finding]) -> Made | None:
-    """What is made; None and its findings where it is refused."""
-    try:
-        return make()
-    except ConfigurationError as error:
-        findings.extend(error.findings or [Finding("", None, "", str(error))])
-        return None
-
-
-def _seconds(option: str, text: str | None, findings: list[Finding], *, zero: bool) -> float:
+def _seconds(option: str, text: str | None, gathering: Gathering, *, zero: bool) -> float:
     """A time of an option, s."""
     from pydantic import TypeAdapter, ValidationError
 
@@ -317,21 +308,21 @@ def _seconds(option: str, text: str | None, findings: list[Finding], *, zero: bo
         found = math.nan
     if math.isnan(found) or (found == 0 and not zero):
         allowed = "a time such as 30s, 5 min or 1h" + ("" if zero else ", more than 0")
-        findings.append(Finding("", None, option, repr(text), allowed))
+        gathering.wrong(option, repr(text), allowed)
         return 1.0
     return found
 
 
-def _span(text: str | None, findings: list[Finding]) -> tuple[float, float]:
+def _span(text: str | None, gathering: Gathering) -> tuple[float, float]:
     """(from, to) of ``--slice``, s."""
     if text is None:
         return 0.0, math.inf
     first, colon, last = text.partition(":")
     if not colon:
-        findings.append(Finding("", None, "--slice", repr(text), "FROM:TO, either may be left out"))
+        gathering.wrong("--slice", repr(text), "FROM:TO, either may be left out")
         return 0.0, math.inf
     ends = [
-        _seconds("--slice", end, findings, zero=True) if end else default
+        _seconds("--slice", end, gathering, zero=True) if end else default
         for end, default in ((first, 0.0), (last, math.inf))
     ]
     return ends[0], ends[1]
