@@ -15,20 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.optimization.backends.column_generation.coverings import CoveringPricer, Coverings, CoveringUse
+from planner.optimization.backends.column_generation.excess import KEPT_EXCESS, shows_excess, until_decided
 from planner.optimization.backends.column_generation.items import CoveringBlock
 from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxation
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.program import Key
 
-__all__ = ["KEPT_EXCESS", "Capped", "capped"]
+__all__ = ["Capped", "capped"]
 
 Floats = NDArray[np.float64]
-
-KEPT_EXCESS: Final = 1e-6
-"""Excess of scaled tying rows that counts as none."""
-
-_GAP: Final = 1e-5
 
 _TURNS: Final = 15
 """Turns in which prices that exclude a cap are looked for. Where a few find none, mostly there are none."""
@@ -93,15 +89,8 @@ class Capped:
         if relaxation is None:
             return prices
         relaxation.center = relaxation.master.clip(prices)
-        decided, turns = False, 0
-
-        def hear(value: float, bound: float) -> None:
-            nonlocal decided, turns
-            turns += 1
-            decided = bound > KEPT_EXCESS or value <= KEPT_EXCESS or turns >= _TURNS
-
-        relaxed = relaxation.run(gap=_GAP, keep_going=lambda: not decided and keep_going(), report=hear)
-        return relaxed.prices if relaxed.impossible or relaxed.bound > KEPT_EXCESS else None
+        relaxed = until_decided(relaxation, keep_going, turns=_TURNS)
+        return relaxed.prices if shows_excess(relaxed) else None
 
     def _relaxation(self, cap: int) -> Relaxation | None:
         """The least excess of tying rows under a cap; None where a block cannot keep it."""

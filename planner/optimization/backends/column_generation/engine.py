@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
@@ -12,9 +11,15 @@ from numpy.typing import NDArray
 
 from planner.clock import Clock, SolvingClock
 from planner.collecting import collection_paused
-from planner.optimization.backends.column_generation.capping import KEPT_EXCESS, capped
+from planner.optimization.backends.column_generation.capping import capped
 from planner.optimization.backends.column_generation.compiling import compile_all
 from planner.optimization.backends.column_generation.conclusion import Run, conclude
+from planner.optimization.backends.column_generation.excess import (
+    KEPT_EXCESS,
+    Excess,
+    shows_excess,
+    until_decided,
+)
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.preparation import Prepared, prepared
@@ -100,7 +105,7 @@ class ColumnGeneration:
         if ready.shape.impossible:
             return True
         clock = EndingClock(self._clock, ask.cancelled)
-        found, phase_one = _excess(ready, memory.recall(_Excess), [], lambda: clock.monotonic_s() < end)
+        found, phase_one = _excess(ready, memory.recall(Excess), [], lambda: clock.monotonic_s() < end)
         memory.keep(found)
         return phase_one is None
 
@@ -122,35 +127,13 @@ class ColumnGeneration:
         if question is None:
             return None
         clock = EndingClock(self._clock, ask.cancelled)
-        start = _excluding_prices(ready, memory.recall(_Excess), known)
+        start = _excluding_prices(ready, memory.recall(Excess), known)
         count, prices = question.least(caps, start, keep_going=lambda: clock.monotonic_s() < end)
-        memory.keep(_Excess.of(ready, prices))
+        memory.keep(Excess.of(ready, prices))
         return count
 
 
-@dataclass(frozen=True, slots=True)
-class _Excess:
-    """Prices by key of the tying row that were best at showing that rows cannot be kept, per unit of the row."""
-
-    prices: Mapping[Key, float]
-
-    @classmethod
-    def of(cls, ready: Prepared, prices: Floats) -> _Excess:
-        """From prices of the scaled rows of a program."""
-        per_unit = (prices / ready.ties.scales).tolist()
-        return cls({row.key: price for row, price in zip(ready.shape.tying, per_unit, strict=True)})
-
-    def on(self, ready: Prepared) -> Floats:
-        """Prices of the scaled rows of a program."""
-        known = np.array([self.prices.get(row.key, 0.0) for row in ready.shape.tying])
-        return known * ready.ties.scales
-
-    def aged(self) -> _Excess:
-        """Prices are proposals, in the next descent too."""
-        return self
-
-
-def _excluding_prices(ready: Prepared, before: _Excess | None, known: Recollection | None) -> Floats:
+def _excluding_prices(ready: Prepared, before: Excess | None, known: Recollection | None) -> Floats:
     """Prices at which tying rows may turn out to be short: those that showed it before, or those of the last goal."""
     levels = [] if known is None else [level for level in known.levels.values() if any(level.prices.values())]
     if before is None and levels:
@@ -159,22 +142,15 @@ def _excluding_prices(ready: Prepared, before: _Excess | None, known: Recollecti
 
 
 def _excess(
-    ready: Prepared, before: _Excess | None, patterns: Sequence[Pattern], keep_going: Callable[[], bool]
-) -> tuple[_Excess, Master | None]:
+    ready: Prepared, before: Excess | None, patterns: Sequence[Pattern], keep_going: Callable[[], bool]
+) -> tuple[Excess, Master | None]:
     """The least sum of excesses of tying rows: None where it has a positive bound, so that some row must be broken."""
     phase_one = ready.relaxation(ready.usage({}), np.ones(len(ready.shape.tying)))
     if before is not None:
         phase_one.center = phase_one.master.clip(before.on(ready))
     phase_one.master.add(patterns)
-    decided = False
-
-    def hear(value: float, bound: float) -> None:
-        nonlocal decided
-        decided = bound > KEPT_EXCESS or value <= KEPT_EXCESS
-
-    relaxed = phase_one.run(gap=_RELAXATION_GAP, keep_going=lambda: not decided and keep_going(), report=hear)
-    found = _Excess.of(ready, relaxed.prices)
-    return found, None if relaxed.impossible or relaxed.bound > KEPT_EXCESS else phase_one.master
+    relaxed = until_decided(phase_one, keep_going)
+    return Excess.of(ready, relaxed.prices), None if shows_excess(relaxed) else phase_one.master
 
 
 def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
