@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.commands.solving import SET_HELP
+from planner.cli.commands.solving import Overrides
 from planner.cli.edge import Common, ExitCode
 from planner.cli.gathering import Gathering, made
 from planner.cli.terminal import note, out_console
@@ -40,9 +40,7 @@ class CheckOptions(Common):
             show_default=False,
         ),
     ]
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
-    ] = None
+    overrides: Overrides = None
     allow_unserved: Annotated[
         bool, typer.Option("--allow-unserved", help="Demand that stays unserved breaks no rule.")
     ] = False

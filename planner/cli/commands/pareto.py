@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.commands.solving import MOST_THREADS, SET_HELP, solve_options
+from planner.cli.commands.solving import Overrides, Threads, solve_options
 from planner.cli.edge import Common, ExitCode
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note, out_console
@@ -51,12 +51,8 @@ class ParetoOptions(Common):
         typer.Option(min=0.001, max=1e7, metavar="S", help="Wall time for all plans, s; default 60."),
     ] = None
     gap: Annotated[float, typer.Option(min=0, max=1, metavar="G", help="Gap that counts as proven.")] = 0.0
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=MOST_THREADS, metavar="N", help="Workers of the solver.")
-    ] = None
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
-    ] = None
+    threads: Threads = None
+    overrides: Overrides = None
 
 
 def pareto(options: ParetoOptions) -> ExitCode:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from planner.cli.commands.check import solution_of
-from planner.cli.commands.solving import SET_HELP, solve_options
+from planner.cli.commands.solving import Gap, Overrides, Threads, solve_options
 from planner.cli.edge import Common, ExitCode
 from planner.cli.gathering import Gathering, made
 from planner.cli.terminal import note, out_console, shown_status
@@ -84,16 +84,9 @@ class SimulateOptions(Common):
         float | None,
         typer.Option(min=0.001, max=1e7, metavar="S", help="Wall time for the plan, s; default 60."),
     ] = None
-    gap: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, metavar="G", help="Gap that counts as proven; default 0.0001."),
-    ] = None
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=256, metavar="N", help="Workers of the solver.")
-    ] = None
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
-    ] = None
+    gap: Gap = None
+    threads: Threads = None
+    overrides: Overrides = None
     seed: Annotated[
         int,
         typer.Option(

@@ -19,12 +19,43 @@ if TYPE_CHECKING:
     from planner.optimization.protocol import SolveOptions
     from planner.settings import Settings
 
-__all__ = ["MOST_THREADS", "SET_HELP", "Solving", "answered", "ending", "scenario_of", "solve_options"]
+__all__ = [
+    "MOST_THREADS",
+    "Gap",
+    "Overrides",
+    "Solving",
+    "Threads",
+    "answered",
+    "ending",
+    "scenario_of",
+    "solve_options",
+]
 
 MOST_THREADS: Final = 256
 """As many as the settings allow; written again, since reading settings takes longer than showing the help."""
 
-SET_HELP: Final = "Change one value of the scenario, e.g. limits.spend=40; =+2 adds to what is there, =*1.5 multiplies it; may be repeated."
+Gap = Annotated[
+    float | None, typer.Option(min=0, max=1, metavar="G", help="Gap that counts as proven; default 0.0001.")
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=MOST_THREADS,
+        metavar="N",
+        help="Workers of the solver; default: the cores there are (CP-SAT: 8, SCIP: 1).",
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        show_default=False,
+        help="Change one value of the scenario, e.g. limits.spend=40; =+2 adds to what is there, =*1.5 multiplies it; "
+        "may be repeated.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,22 +79,9 @@ class Solving(Common):
             help="Wall time for the answer, what stands beside it, its reasons and the way to it, s; default 60.",
         ),
     ] = None
-    gap: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, metavar="G", help="Gap that counts as proven; default 0.0001."),
-    ] = None
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_THREADS,
-            metavar="N",
-            help="Workers of the solver; default: the cores there are (CP-SAT: 8, SCIP: 1).",
-        ),
-    ] = None
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", show_default=False, help=SET_HELP)
-    ] = None
+    gap: Gap = None
+    threads: Threads = None
+    overrides: Overrides = None
     allow_unserved: Annotated[
         bool, typer.Option("--allow-unserved", help="Demand is a goal for every service, not a promise.")
     ] = False
