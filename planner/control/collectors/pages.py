@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -21,18 +20,23 @@ from planner.control.collectors.names import (
     PRESENCE,
     ROUTER_MEASURES,
     STARTED,
-    WORKER_LABELS,
     How,
     engine_of,
     plain,
 )
 from planner.control.collectors.options import LabelNames
-from planner.control.collectors.sightings import Place, RouterRow, Row, Sightings
+from planner.control.collectors.sightings import (
+    LONGEST_LABEL,
+    Place,
+    RouterRow,
+    Row,
+    Sightings,
+    without_rank,
+)
 from planner.control.protocols import MetricsReading
 
 __all__ = ["Origin", "PageBook"]
 
-_LONGEST_LABEL: Final = 1024
 _MOST_PLACES: Final = 100_000
 
 
@@ -107,8 +111,6 @@ _SIZES: Final = {
 _PRESENCE: Final = frozenset(way.series[0] for way in PRESENCE)
 _ROUTED: Final = frozenset(name for measure in ROUTER_MEASURES for way in measure.ways for name in way.series)
 _SENT: Final = frozenset(way.series[0] for way in DISPATCH.ways)
-_RANKED_POD: Final = re.compile(r"-rank-\d+$")
-"""Routers that know data-parallel ranks add them to the name of the pod."""
 _STARTED: Final = STARTED.ways[0].series[0]
 _POWER: Final = POWER.ways[0].series[0]
 
@@ -228,13 +230,7 @@ class PageBook:
     def _see(self, said: _Said, place: Place, sample: Sample, engine: str) -> None:
         row = said.rows.get(place)
         if row is None:
-            labels = sample.labels
-            row = said.rows[place] = Row(
-                model=labels.get("model_name", "")[:_LONGEST_LABEL],
-                variant=labels.get(self._labels.variant, "")[:_LONGEST_LABEL],
-                engine=engine,
-                worker=next((labels[name] for name in WORKER_LABELS if name in labels), ""),
-            )
+            row = said.rows[place] = Row.of(sample.labels, self._labels, engine=engine)
         if sample.time_s is not None and math.isfinite(sample.time_s):
             age_s = min(max(0.0, said.at_s - sample.time_s), 1e8)
             row.age_s = age_s if row.age_s is None else min(row.age_s, age_s)
@@ -242,10 +238,10 @@ class PageBook:
     def _place(self, origin: Origin, labels: Mapping[str, str]) -> Place:
         names = self._labels
         return Place(
-            labels.get(names.namespace, origin.namespace)[:_LONGEST_LABEL],
-            labels.get(names.pod, origin.pod)[:_LONGEST_LABEL],
-            labels.get(names.instance, origin.instance)[:_LONGEST_LABEL],
-            (labels.get("engine") or labels.get("dp_rank") or "")[:_LONGEST_LABEL],
+            labels.get(names.namespace, origin.namespace)[:LONGEST_LABEL],
+            labels.get(names.pod, origin.pod)[:LONGEST_LABEL],
+            labels.get(names.instance, origin.instance)[:LONGEST_LABEL],
+            (labels.get("engine") or labels.get("dp_rank") or "")[:LONGEST_LABEL],
             origin.cluster or names.cluster_name or "",
         )
 
@@ -262,26 +258,15 @@ class PageBook:
                 or any(labels.get(key) != value for key, value in _FILTERS.get(name, ()))
             ):
                 continue
-            model = labels.get("target_model_name") or labels.get("model_name", "")
-            if model:
-                key = _RouterKey(
-                    origin,
-                    labels.get(self._labels.instance, origin.instance),
-                    labels.get("exported_namespace")
-                    or labels.get(self._labels.namespace)
-                    or origin.namespace,
-                    labels.get("inference_pool") or labels.get("name", ""),
-                    model[:_LONGEST_LABEL],
-                )
+            row = RouterRow.of(labels, self._labels)
+            if row.model:
+                instance = labels.get(self._labels.instance, origin.instance)
+                key = _RouterKey(origin, instance, row.namespace or origin.namespace, row.pool, row.model)
                 _sum(values.setdefault(key, {}), name, sample.value)
-            pod = _RANKED_POD.sub("", labels.get("endpoint_name") or labels.get("pod_name", ""))
+            pod = without_rank(labels.get("endpoint_name") or labels.get("pod_name", ""))
             if name in _SENT and pod:
-                where = labels.get("exported_namespace") or labels.get(self._labels.namespace, "")
-                _sum(
-                    sent.setdefault(_DispatchKey(origin, where, pod, labels.get("port", "")), {}),
-                    name,
-                    sample.value,
-                )
+                to = _DispatchKey(origin, row.namespace, pod, labels.get("port", ""))
+                _sum(sent.setdefault(to, {}), name, sample.value)
         said.routers, said.dispatch = set(values), set(sent)
         for routed, found in values.items():
             self._routers.add(routed, said.at_s, found, before_s=before_s)
@@ -320,13 +305,9 @@ class PageBook:
         return assemble(seen, variants, now_s, pools=self._pools, findings=told, complete=complete)
 
     def _fill(self, seen: Sightings, origin: Origin, said: _Said, now_s: float) -> None:
+        cluster = origin.cluster or self._labels.cluster_name or ""
         for place, row in said.rows.items():
-            values = dict(row.values)
-            for name, raw in (self._engines.measured(place) | row.values).items():
-                value = seen.believe(name, raw)
-                values.pop(name, None)
-                if value is not None:
-                    values[name] = value
+            values = _believed(seen, self._engines.measured(place) | row.values)
             completed = values.pop("completed", math.nan)
             if not math.isnan(completed):
                 whose = (place.cluster, place.namespace, row.model)
@@ -336,18 +317,12 @@ class PageBook:
             seen.rows[place] = Row(row.model, variant, row.engine, row.worker, age_s, values)
         for routed in said.routers:
             values = _believed(seen, self._routers.measured(routed))
-            cluster = origin.cluster or self._labels.cluster_name or ""
             seen.routers.append(RouterRow(cluster, routed.namespace, routed.pool, routed.model, values))
         for sent in said.dispatch:
             rate = _believed(seen, self._sent.measured(sent)).get("dispatch_rps", math.nan)
             if not math.isnan(rate):
-                whose4 = (
-                    origin.cluster or self._labels.cluster_name or "",
-                    sent.namespace,
-                    sent.pod,
-                    sent.port,
-                )
-                seen.dispatch_rps[whose4] = seen.dispatch_rps.get(whose4, 0.0) + rate
+                to = (cluster, sent.namespace, sent.pod, sent.port)
+                seen.dispatch_rps[to] = seen.dispatch_rps.get(to, 0.0) + rate
 
 
 def _older(names: set[str]) -> frozenset[str]:

@@ -22,8 +22,8 @@ from planner.control.collectors.checking import check
 from planner.control.collectors.options import LabelNames, options_of
 from planner.control.collectors.prometheus_api import Answer, Labels, PrometheusApi, Sample
 from planner.control.collectors.queries import Questions
-from planner.control.collectors.sightings import Sightings
-from planner.control.collectors.vectors import Vectors, router_of
+from planner.control.collectors.sightings import RouterRow, Sightings
+from planner.control.collectors.vectors import Vectors
 from planner.control.protocols import MetricsReading
 
 __all__ = ["PrometheusOptions", "PrometheusSource", "source"]
@@ -231,7 +231,7 @@ class PrometheusSource:
             return {}, (Finding(subject="Prometheus: past arrivals", problem=str(fault), remedy=remedy),)
         history: dict[tuple[str, str], dict[float, float]] = {}
         for labels, points in answer.result:
-            row = router_of(labels, self.options.labels)
+            row = RouterRow.of(labels, self.options.labels)
             sums = history.setdefault((row.namespace, row.model), {})
             for time_s, value in points:
                 if math.isfinite(value):

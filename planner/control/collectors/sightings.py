@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from planner.control.collectors.names import (
     COMPLETED,
@@ -14,10 +15,16 @@ from planner.control.collectors.names import (
     POWER,
     ROUTER_MEASURES,
     STARTED,
+    WORKER_LABELS,
 )
+from planner.control.collectors.options import LabelNames
 
-__all__ = ["Place", "RouterRow", "Row", "Sightings", "believed"]
+__all__ = ["LONGEST_LABEL", "Place", "RouterRow", "Row", "Sightings", "believed", "certain", "without_rank"]
 
+LONGEST_LABEL: Final = 1024
+_RANKED_POD: Final = re.compile(r"-rank-\d+$")
+_TWO: Final = 2.0
+"""Fields bounded below this are shares, of which 1 is the most."""
 _BOUNDS: Final = {
     each.field: each.bounds
     for each in (*ENGINE_MEASURES, COMPLETED, *ROUTER_MEASURES, DISPATCH, STARTED, POWER)
@@ -63,6 +70,26 @@ class Row:
     age_s: float | None = None
     values: dict[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls, labels: Mapping[str, str], names: LabelNames, *, engine: str, age_s: float | None = None
+    ) -> Self:
+        """The engine that labels of a series speak of.
+
+        Args:
+            labels: of a series that tells that it is there.
+            names: how the scrape calls them.
+            engine: its kind.
+            age_s: of the sample, s; None: unknown.
+        """
+        return cls(
+            model=labels.get("model_name", "")[:LONGEST_LABEL],
+            variant=labels.get(names.variant, "")[:LONGEST_LABEL],
+            engine=engine,
+            worker=next((labels[name] for name in WORKER_LABELS if name in labels), ""),
+            age_s=age_s,
+        )
+
 
 @dataclass(slots=True)
 class RouterRow:
@@ -73,6 +100,16 @@ class RouterRow:
     pool: str
     model: str
     values: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str], names: LabelNames) -> Self:
+        """Whom a series of a router speaks of: the model that requests go to, else the one they ask for."""
+        return cls(
+            cluster=labels.get(names.cluster or "", names.cluster_name or ""),
+            namespace=labels.get("exported_namespace") or labels.get(names.namespace, ""),
+            pool=labels.get("inference_pool") or labels.get("name", ""),
+            model=(labels.get("target_model_name") or labels.get("model_name", ""))[:LONGEST_LABEL],
+        )
 
 
 @dataclass(slots=True)
@@ -136,5 +173,12 @@ def believed(name: str, value: float) -> float | None:
     return value if math.isnan(value) else None
 
 
-_TWO: Final = 2.0
-"""Fields bounded below this are shares."""
+def certain(name: str) -> tuple[float, float]:
+    """Smallest and largest value of a field that :func:`believed` gives back as it is."""
+    low, high = _BOUNDS[name]
+    return low, min(high, 1.0) if high < _TWO else high
+
+
+def without_rank(pod: str) -> str:
+    """The name of a pod: routers that know data-parallel ranks add them to it."""
+    return _RANKED_POD.sub("", pod)

@@ -8,22 +8,25 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from models.ids import NAME_PATTERN
-from planner.control.collectors.names import ENGINE_MEASURES, ROUTER_MEASURES, STARTED, WORKER_LABELS
+from planner.control.collectors.names import ENGINE_MEASURES, ROUTER_MEASURES, STARTED
 from planner.control.collectors.options import LabelNames
 from planner.control.collectors.prometheus_api import Answer, Labels, Sample
 from planner.control.collectors.queries import DOWN, ENGINE_LABEL
-from planner.control.collectors.sightings import Place, RouterRow, Row, Sightings
+from planner.control.collectors.sightings import (
+    LONGEST_LABEL,
+    Place,
+    RouterRow,
+    Row,
+    Sightings,
+    certain,
+    without_rank,
+)
 
-__all__ = ["Vectors", "router_of"]
+__all__ = ["Vectors"]
 
-_LONGEST_LABEL: Final = 1024
 _OLDEST_S: Final = 1e8
-_TWO: Final = 2.0
-"""Fields bounded below this are shares, of which 1 is the most."""
 _MOST_ENGINES: Final = 1_000_000
 _NAME: Final = re.compile(NAME_PATTERN)
-_RANKED_POD: Final = re.compile(r"-rank-\d+$")
-"""Routers that know data-parallel ranks add them to the name of the pod."""
 
 
 class Vectors:
@@ -65,13 +68,8 @@ class Vectors:
             if place in rows or not _fits(place) or len(rows) >= _MOST_ENGINES:
                 continue
             if math.isfinite(at_s - value) and wanted(place):
-                rows[place] = Row(
-                    model=metric.get("model_name", "")[:_LONGEST_LABEL],
-                    variant=metric.get(self._labels.variant, "")[:_LONGEST_LABEL],
-                    engine=metric.get(ENGINE_LABEL, ""),
-                    worker=next((metric[name] for name in WORKER_LABELS if name in metric), ""),
-                    age_s=min(max(0.0, at_s - value), _OLDEST_S),
-                )
+                age_s = min(max(0.0, at_s - value), _OLDEST_S)
+                rows[place] = Row.of(metric, self._labels, engine=metric.get(ENGINE_LABEL, ""), age_s=age_s)
 
     def engines(self, answers: Mapping[str, Answer[Sample]]) -> None:
         """Take the values of engines; those of places where no engine is are passed over."""
@@ -82,11 +80,11 @@ class Vectors:
                     [(labels, at_s, _tokens(labels, value)) for labels, at_s, value in answer.result]
                 )
             if answer is not None:
-                self._take_values(measure.field, measure.bounds, answer)
+                self._take_values(measure.field, answer)
 
-    def _take_values(self, field: str, bounds: tuple[float, float], answer: Answer[Sample]) -> None:
+    def _take_values(self, field: str, answer: Answer[Sample]) -> None:
         believe = self._seen.believe
-        low, high = bounds[0], min(bounds[1], 1.0) if bounds[1] < _TWO else bounds[1]
+        low, high = certain(field)
         for labels, _, raw in answer.result:
             value = raw if low <= raw <= high else believe(field, raw)
             if value is None:
@@ -126,7 +124,7 @@ class Vectors:
     ) -> None:
         for metric, _, raw in answer.result if answer is not None else ():
             value = self._seen.believe(field, raw)
-            row = router_of(metric, self._labels)
+            row = RouterRow.of(metric, self._labels)
             if value is None or not row.model or periods.get(f"{row.namespace}/{row.model}", "") != period:
                 continue
             key = (row.cluster, row.namespace, row.pool, row.model, metric.get(self._labels.instance, ""))
@@ -147,7 +145,7 @@ class Vectors:
         """Take the rates at which routers send requests to engines."""
         for metric, _, raw in answer.result if answer is not None else ():
             value = self._seen.believe("dispatch_rps", raw)
-            pod = _RANKED_POD.sub("", metric.get("to", ""))
+            pod = without_rank(metric.get("to", ""))
             if value is not None and not math.isnan(value) and pod:
                 namespace = metric.get("exported_namespace") or metric.get(self._labels.namespace, "")
                 whose = (self._cluster_of(metric), namespace, pod, metric.get("port", ""))
@@ -180,19 +178,9 @@ class Vectors:
         return metric.get(self._cluster, self._cluster_name)
 
 
-def router_of(labels: Labels, names: LabelNames) -> RouterRow:
-    """Whom a series of a router speaks of: the model that requests go to, else the one they ask for."""
-    return RouterRow(
-        cluster=labels.get(names.cluster or "", names.cluster_name or ""),
-        namespace=labels.get("exported_namespace") or labels.get(names.namespace, ""),
-        pool=labels.get("inference_pool") or labels.get("name", ""),
-        model=(labels.get("target_model_name") or labels.get("model_name", ""))[:_LONGEST_LABEL],
-    )
-
-
 def _fits(place: Place) -> bool:
     """Whether names are of a length that a cluster can have, and the cluster's is one that a value may hold."""
-    if any(len(part) > _LONGEST_LABEL for part in place) or not (place.instance or place.pod):
+    if any(len(part) > LONGEST_LABEL for part in place) or not (place.instance or place.pod):
         return False
     return not place.cluster or _NAME.match(place.cluster) is not None
 
