@@ -23,7 +23,16 @@ import typer
 from planner.cli.terminal import complain, use_color
 from planner.errors import ConfigurationError, FleetPlanError, InternalError
 
-__all__ = ["DEBUG_VARIABLE", "Common", "ExitCode", "ends_well", "is_about_output", "takes", "unwritten"]
+__all__ = [
+    "DEBUG_VARIABLE",
+    "Common",
+    "ExitCode",
+    "ends_well",
+    "is_about_output",
+    "takes",
+    "unstated",
+    "unwritten",
+]
 
 DEBUG_VARIABLE: Final = "FLEETPLAN_DEBUG"
 
@@ -57,6 +66,11 @@ class ExitCode(IntEnum):
     REFUSED = 5
     INTERRUPTED = 130
     NOBODY_READS = 141
+
+
+def unstated(metavar: str, said: str, *names: str) -> Any:  # noqa: ANN401 - as typer has it
+    """What typer reads of an option without a default: ``said`` tells what is done where it is left out."""
+    return typer.Option(*names, metavar=metavar, show_default=False, help=said)
 
 
 def takes(options: type[Options]) -> Callable[[Callable[[Options], ExitCode]], Callable[..., None]]:

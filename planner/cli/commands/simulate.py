@@ -14,7 +14,7 @@ import typer
 
 from planner.cli.commands.check import solution_of
 from planner.cli.commands.solving import Gap, Overrides, Threads, solve_options
-from planner.cli.edge import Common, ExitCode
+from planner.cli.edge import Common, ExitCode, unstated
 from planner.cli.gathering import Gathering, made
 from planner.cli.terminal import note, out_console, shown_status
 from planner.errors import ConfigurationError, nearest
@@ -44,30 +44,22 @@ class SimulateOptions(Common):
     ]
     trace: Annotated[
         list[str],
-        typer.Option(
+        unstated(
+            "[SERVICE=]TRACE",
+            "A trace file, or a line such as poisson:rate=5,duration=10m,input=512,output=128; may be repeated (docs/traces.md).",
             "--trace",
-            metavar="[SERVICE=]TRACE",
-            show_default=False,
-            help="A trace file, or a line such as poisson:rate=5,duration=10m,input=512,output=128; may be repeated "
-            "(docs/traces.md).",
         ),
     ]
     policy: Annotated[
         list[str] | None,
-        typer.Option(
+        unstated(
+            "NAME,NAME...",
+            "static, hpa, keda, epp-keda, kpa, wva, wva-v2, planner; several side by side. Default: static.",
             "--policy",
-            metavar="NAME,NAME...",
-            show_default=False,
-            help="static, hpa, keda, epp-keda, kpa, wva, wva-v2, planner; several side by side. Default: static.",
         ),
     ] = None
     plan: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="A saved plan that runs start from; without it one is made.",
-        ),
+        Path | None, unstated("FILE", "A saved plan that runs start from; without it one is made.")
     ] = None
     start: Annotated[
         str, typer.Option(metavar="plan|now|least", help="Replicas that are there at the start.")
@@ -94,18 +86,10 @@ class SimulateOptions(Common):
         ),
     ] = 0
     until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            show_default=False,
-            help="End each run then; default: when every request has ended.",
-        ),
+        str | None, unstated("TIME", "End each run then; default: when every request has ended.")
     ] = None
     slice_: Annotated[
-        str | None,
-        typer.Option(
-            "--slice", metavar="FROM:TO", show_default=False, help="Only this piece of the trace, e.g. 1h:2h."
-        ),
+        str | None, unstated("FROM:TO", "Only this piece of the trace, e.g. 1h:2h.", "--slice")
     ] = None
     scale: Annotated[float, typer.Option(metavar="X", help="So many times the requests.")] = 1.0
     speed: Annotated[float, typer.Option(metavar="X", help="Replay the trace so many times as fast.")] = 1.0
@@ -117,27 +101,12 @@ class SimulateOptions(Common):
         typer.Option(metavar="TIME", help="Rows of a trace that are so much out of order are put in order."),
     ] = "60s"
     epp: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="EndpointPickerConfig of llm-d's router, for every service.",
-        ),
+        Path | None, unstated("FILE", "EndpointPickerConfig of llm-d's router, for every service.")
     ] = None
     routing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="scorers|round-robin|random",
-            show_default=False,
-            help="How the router picks; default: scorers.",
-        ),
+        str | None, unstated("scorers|round-robin|random", "How the router picks; default: scorers.")
     ] = None
-    timeout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", show_default=False, help="Clients give up after so long; default: never."
-        ),
-    ] = None
+    timeout: Annotated[str | None, unstated("TIME", "Clients give up after so long; default: never.")] = None
     retries: Annotated[
         int, typer.Option(min=0, max=1000, help="Further tries of clients after 429, 503 or an abort.")
     ] = 0
@@ -149,19 +118,10 @@ class SimulateOptions(Common):
         str, typer.Option(metavar="TIME", help="Decisions see metrics that are at least so old.")
     ] = "0s"
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="DIR", show_default=False,
-            help="Write figures, tables and pictures to a folder.",
-        ),
-    ] = None  # fmt: skip
+        Path | None, unstated("DIR", "Write figures, tables and pictures to a folder.", "--output", "-o")
+    ] = None
     tables: Annotated[
-        str | None,
-        typer.Option(
-            metavar="parquet|csv",
-            show_default=False,
-            help="Format of tables; default: Parquet if pyarrow is there.",
-        ),
+        str | None, unstated("parquet|csv", "Format of tables; default: Parquet if pyarrow is there.")
     ] = None
     chrome_trace: Annotated[
         bool,
