@@ -41,6 +41,7 @@ from planner.wording.numbers import (
     used_of,
 )
 from planner.wording.origins import modeled_sentence
+from planner.wording.phrases import capital, some_of
 from planner.wording.promises import distance_phrase, promises_phrase, statistic_phrase
 from planner.wording.reasons import reason_sentence
 from planner.wording.relaxations import (
@@ -75,6 +76,7 @@ __all__ = [
     "axis_figure",
     "axis_name",
     "binding_sentence",
+    "capital",
     "conflict_rows",
     "conflict_sentence",
     "difference_sentence",
@@ -111,6 +113,7 @@ __all__ = [
     "rollout_sentence",
     "runner_up_sentence",
     "seconds_sentence",
+    "some_of",
     "statistic_phrase",
     "stuck_sentence",
     "time_span",

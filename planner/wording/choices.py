@@ -9,6 +9,7 @@ from models.problem import CostUnit
 from models.solution import Level
 from planner.wording.limits import limit_phrase
 from planner.wording.numbers import number, percent, quantity
+from planner.wording.phrases import some_of
 from planner.wording.relaxations import latency_promises
 from planner.wording.statuses import level_name
 
@@ -69,9 +70,8 @@ def is_worth_nothing(worth: Worth) -> bool:
 
 def worthless_sentence(worths: list[Worth]) -> str:
     """What is worth nothing, however much of it."""
-    phrases = [worth_phrase(worth) for worth in worths[:_NAMED]]
-    more = f" and {len(worths) - _NAMED} more" if len(worths) > _NAMED else ""
-    return f"Worth nothing, as far as was tried: {', '.join(phrases)}{more}."
+    phrases = [worth_phrase(worth) for worth in worths]
+    return f"Worth nothing, as far as was tried: {some_of(phrases, _NAMED)}."
 
 
 def runner_up_sentence(one: RunnerUp, unit: CostUnit) -> str:

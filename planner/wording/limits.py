@@ -8,6 +8,7 @@ from typing import Final
 from models.explanation import BindingRow, Conflict
 from models.variant import Role
 from planner.wording.numbers import quantity, used_of
+from planner.wording.phrases import capital, some_of
 
 __all__ = [
     "ROWS_SHOWN",
@@ -126,8 +127,8 @@ def binding_sentence(row: BindingRow) -> str:
         return _no_room(row)
     if row.family in _OWED or (row.family, row.key[-1:]) == ("ratio", ("min",)):
         used, limit = quantity(row.used, row.unit), quantity(row.limit, row.unit)
-        return f"{_capital(phrase)}: {used} are owed and {limit} are there."
-    return f"{_capital(phrase)}: {used_of(row.used, row.limit, row.unit)} {'is' if row.used == 1 else 'are'} used."
+        return f"{capital(phrase)}: {used} are owed and {limit} are there."
+    return f"{capital(phrase)}: {used_of(row.used, row.limit, row.unit)} {'is' if row.used == 1 else 'are'} used."
 
 
 def _no_room(row: BindingRow) -> str:
@@ -140,10 +141,10 @@ def conflict_sentence(conflict: Conflict) -> str:
     """Families that cannot hold together."""
     phrases = [family_phrase(family) for family in conflict.families]
     if len(phrases) == 1:
-        return f"{_capital(phrases[0])} cannot be kept, whatever else is given up."
+        return f"{capital(phrases[0])} cannot be kept, whatever else is given up."
     if len(phrases) == _PAIR:
-        return f"{_capital(_listed(phrases))} cannot both hold; without either one the other can."
-    return f"{_capital(_listed(phrases))} cannot all hold; without any one of them the rest can."
+        return f"{capital(_listed(phrases))} cannot both hold; without either one the other can."
+    return f"{capital(_listed(phrases))} cannot all hold; without any one of them the rest can."
 
 
 def conflict_rows(conflict: Conflict) -> list[str]:
@@ -166,13 +167,8 @@ def _of_family(family: str, keys: list[tuple[str, ...]]) -> str:
     if len(keys) == 1:
         return limit_phrase(family, keys[0])
     names = [_on_path(key) if family in _OWED else _of(key) or "in all" for key in keys]
-    more = f" and {len(names) - ROWS_SHOWN} more" if len(names) > ROWS_SHOWN else ""
-    return f"{family_phrase(family)}: {', '.join(names[:ROWS_SHOWN])}{more}"
+    return f"{family_phrase(family)}: {some_of(names, ROWS_SHOWN)}"
 
 
 def _listed(phrases: list[str]) -> str:
     return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -7,6 +7,7 @@ from typing import Final
 from models.performance import Origin
 from models.problem import Problem
 from models.solution import Solution
+from planner.wording.phrases import some_of
 
 __all__ = ["modeled_sentence"]
 
@@ -25,5 +26,4 @@ def modeled_sentence(problem: Problem, solution: Solution) -> str | None:
     )
     if not names:
         return None
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"Rates modeled, not measured: {', '.join(names[:_NAMED])}{more}"
+    return f"Rates modeled, not measured: {some_of(names, _NAMED)}"

@@ -10,6 +10,7 @@ from models.ids import PoolId
 from models.problem import CostUnit, Problem
 from planner.wording.limits import limit_phrase
 from planner.wording.numbers import number, number_up, quantity, quantity_up
+from planner.wording.phrases import capital
 
 __all__ = ["NOTHING_ENOUGH", "latency_promises", "relaxation_sentence", "together_sentences"]
 
@@ -46,8 +47,7 @@ def together_sentences(relaxations: Sequence[Relaxation], problem: Problem) -> t
 
 
 def _move(relaxation: Relaxation, problem: Problem) -> str:
-    move = _MOVES.get(relaxation.family, _moved_limit)(relaxation, problem)
-    return f"{move[:1].upper()}{move[1:]}"
+    return capital(_MOVES.get(relaxation.family, _moved_limit)(relaxation, problem))
 
 
 def latency_promises(facts: dict[str, Fact]) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 from models.report import Assessment, Comparison, EngineWork
 from models.solution import Level, Status
 from planner.wording.numbers import number, percent, quantity
+from planner.wording.phrases import some_of
 
 __all__ = [
     "engines_sentence",
@@ -84,10 +85,7 @@ def level_rows(levels: Sequence[Level]) -> Iterator[LevelRow]:
 
 def promise_sentence(services: Sequence[str]) -> str:
     """Promises to serve all demand that a heuristic's plan does not keep."""
-    names = ", ".join(services[:_NAMED]) + (
-        f" and {len(services) - _NAMED} more" if len(services) > _NAMED else ""
-    )
-    return f"The promise to serve all demand is not kept for {names}."
+    return f"The promise to serve all demand is not kept for {some_of(services, _NAMED)}."
 
 
 def _all_served(level: Level) -> bool:

@@ -14,6 +14,7 @@ from planner.ui.words import said, spaced
 from planner.wording import (
     amount_phrase,
     binding_sentence,
+    capital,
     gain_phrase,
     is_worth_nothing,
     worth_phrase,
@@ -80,7 +81,7 @@ def _shared(report: Report) -> list[BindingRow]:
 
 def _others(worth: Iterable[Worth], told: set[tuple[str, tuple[str, ...]]]) -> list[dict[str, str]]:
     return [
-        _row(_capital(worth_phrase(each)), each, asked=True)
+        _row(capital(worth_phrase(each)), each, asked=True)
         for each in worth
         if (each.family, each.key) not in told and not is_worth_nothing(each)
     ]
@@ -113,7 +114,3 @@ def _asked_of(row: BindingRow) -> tuple[str, tuple[str, ...]]:
     """Whose worth answers for a row: room on single nodes is had with more GPUs of the pool."""
     family = _OF_A_POOL.get(row.family)
     return (row.family, row.key) if family is None else (family, row.key[:1])
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

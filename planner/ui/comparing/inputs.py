@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from models.scenario import Scenario
-from planner.wording import number
+from planner.wording import number, some_of
 
 __all__ = ["input_changes"]
 
@@ -74,7 +74,7 @@ def _sentences(found: Sequence[Difference]) -> Iterator[str]:
         if len(same) == 1 or not step:
             yield from (_sentence(each) for each in same)
         else:
-            yield f"{kind} of {_listed(sorted({path[1] for path, _, _ in same}))}: {_together(same, step)}"
+            yield f"{kind} of {some_of(sorted({path[1] for path, _, _ in same}), _NAMED)}: {_together(same, step)}"
 
 
 def _kind(path: Path) -> str:
@@ -96,11 +96,6 @@ def _together(same: Sequence[Difference], step: str) -> str:
     """The values where they are the same everywhere, else the factor."""
     values = {f"{_said(before)} → {_said(after)}" for _, before, after in same}
     return values.pop() if len(values) == 1 else step
-
-
-def _listed(places: Sequence[str]) -> str:
-    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
-    return f"{', '.join(places[:_NAMED])}{more}"
 
 
 def _sentence(difference: Difference) -> str:

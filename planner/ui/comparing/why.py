@@ -16,6 +16,7 @@ from planner.wording import (
     difference_sentence,
     limit_phrase,
     quantity,
+    some_of,
 )
 
 __all__ = ["PlanChange", "plan_change"]
@@ -75,11 +76,8 @@ def _services(before: Report, after: Report) -> Iterator[str]:
     if not most:
         return
     unit = "$/h" if after.problem.cost_unit is CostUnit.USD_PER_H else ""
-    parts = [
-        f"{name} {'+' if moved[name] > 0 else ''}{quantity(moved[name], unit)}" for name in most[:_NAMED]
-    ]
-    more = f" and {len(most) - _NAMED} more" if len(most) > _NAMED else ""
-    yield f"By service: {', '.join(parts)}{more}."
+    parts = [f"{name} {'+' if moved[name] > 0 else ''}{quantity(moved[name], unit)}" for name in most]
+    yield f"By service: {some_of(parts, _NAMED)}."
 
 
 def _limits(before: Report, after: Report) -> Iterator[str]:
@@ -92,8 +90,7 @@ def _limits(before: Report, after: Report) -> Iterator[str]:
         yield f"{len(begun) - _NAMED} more limits bind now."
     ended = [limit_phrase(row.family, row.key) for key, row in old.items() if key not in new]
     if ended:
-        more = f" and {len(ended) - _NAMED} more" if len(ended) > _NAMED else ""
-        yield f"No longer binding: {', '.join(ended[:_NAMED])}{more}."
+        yield f"No longer binding: {some_of(ended, _NAMED)}."
 
 
 def _binding(report: Report) -> dict[tuple[str, tuple[str, ...]], BindingRow]:
