@@ -27,7 +27,6 @@ from planner.optimization.backends.column_generation.recollection import (
     Recollection,
     proposals,
     remember,
-    start_prices,
 )
 from planner.optimization.backends.column_generation.relaxation import Relaxed
 from planner.optimization.backends.column_generation.ties import Usage
@@ -129,16 +128,17 @@ class ColumnGeneration:
         clock = EndingClock(self._clock, ask.cancelled)
         start = _excluding_prices(ready, memory.recall(Excess), known)
         count, prices = question.least(caps, start, keep_going=lambda: clock.monotonic_s() < end)
-        memory.keep(Excess.of(ready, prices))
+        memory.keep(Excess(ready.prices_by_row(prices)))
         return count
 
 
 def _excluding_prices(ready: Prepared, before: Excess | None, known: Recollection | None) -> Floats:
     """Prices at which tying rows may turn out to be short: those that showed it before, or those of the last goal."""
-    levels = [] if known is None else [level for level in known.levels.values() if any(level.prices.values())]
-    if before is None and levels:
-        return start_prices(ready, levels[-1])
-    return np.zeros(len(ready.shape.tying)) if before is None else before.on(ready)
+    if before is not None:
+        return ready.scaled_prices(before.prices)
+    levels = () if known is None else known.levels.values()
+    priced = [level.prices for level in levels if any(level.prices.values())]
+    return ready.scaled_prices(priced[-1] if priced else {})
 
 
 def _excess(
@@ -147,10 +147,10 @@ def _excess(
     """The least sum of excesses of tying rows: None where it has a positive bound, so that some row must be broken."""
     phase_one = ready.relaxation(ready.usage({}), np.ones(len(ready.shape.tying)))
     if before is not None:
-        phase_one.center = phase_one.master.clip(before.on(ready))
+        phase_one.center = phase_one.master.clip(ready.scaled_prices(before.prices))
     phase_one.master.add(patterns)
     relaxed = until_decided(phase_one, keep_going)
-    return Excess.of(ready, relaxed.prices), None if shows_excess(relaxed) else phase_one.master
+    return Excess(ready.prices_by_row(relaxed.prices)), None if shows_excess(relaxed) else phase_one.master
 
 
 def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
@@ -159,7 +159,7 @@ def _assemble(ask: Ask, ready: Prepared, known: Recollection) -> Run:
     relaxation = ready.relaxation(usage, _penalties(ready, usage))
     same = known.same(ask.goal.name)
     if same is not None:
-        relaxation.center = relaxation.master.clip(start_prices(ready, same))
+        relaxation.center = relaxation.master.clip(ready.scaled_prices(same.prices))
     relaxation.master.add(proposals(ready, usage, known.of(ask.goal.name), ask.hint))
     return Run(ask, ready, usage, relaxation, _at_hand(ask, ready))
 

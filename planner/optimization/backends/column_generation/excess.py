@@ -7,16 +7,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
 from planner.optimization.program import Key
 
 __all__ = ["KEPT_EXCESS", "Excess", "shows_excess", "until_decided"]
-
-Floats = NDArray[np.float64]
 
 KEPT_EXCESS: Final = 1e-6
 """Excess of scaled tying rows that counts as none."""
@@ -29,17 +23,6 @@ class Excess:
     """Prices by key of the tying row that were best at showing that rows cannot be kept, per unit of the row."""
 
     prices: Mapping[Key, float]
-
-    @classmethod
-    def of(cls, ready: Prepared, prices: Floats) -> Excess:
-        """From prices of the scaled rows of a program."""
-        per_unit = (prices / ready.ties.scales).tolist()
-        return cls({row.key: price for row, price in zip(ready.shape.tying, per_unit, strict=True)})
-
-    def on(self, ready: Prepared) -> Floats:
-        """Prices of the scaled rows of a program."""
-        known = np.array([self.prices.get(row.key, 0.0) for row in ready.shape.tying])
-        return known * ready.ties.scales
 
     def aged(self) -> Excess:
         """Prices are proposals, in the next descent too."""

@@ -118,6 +118,16 @@ class Prepared:
         found[: len(spans)] = spans  # columns of blocks are numbered first
         return found
 
+    def prices_by_row(self, scaled: Floats) -> dict[Key, float]:
+        """Prices of the scaled tying rows by key, per unit of the row: so they are good for the next program too."""
+        per_unit = (scaled / self.ties.scales).tolist()
+        return {row.key: price for row, price in zip(self.shape.tying, per_unit, strict=True)}
+
+    def scaled_prices(self, by_row: Mapping[Key, float]) -> Floats:
+        """Prices of the scaled tying rows from those by key, 0 for rows that are not among them."""
+        known = np.array([by_row.get(row.key, 0.0) for row in self.shape.tying])
+        return known * self.ties.scales
+
     def usage(self, goal: Mapping[Key, int]) -> Usage:
         """What columns cost in a goal, and use."""
         return Usage(self.ties, {key: float(value) for key, value in goal.items()})

@@ -20,7 +20,7 @@ from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.program import Key, Row
 
-__all__ = ["Level", "Recollection", "proposals", "remember", "start_prices"]
+__all__ = ["Level", "Recollection", "proposals", "remember"]
 
 Floats = NDArray[np.float64]
 
@@ -95,15 +95,7 @@ def remember(
     ]
     if values is not None:
         patterns += zip(blocks, _by_block(prepared.shape, values), strict=True)
-    per_unit = (prices / prepared.ties.scales).tolist()
-    by_row = {row.key: price for row, price in zip(prepared.shape.tying, per_unit, strict=True)}
-    return Level(tuple(patterns), by_row, values)
-
-
-def start_prices(prepared: Prepared, level: Level) -> Floats:
-    """Remembered prices of the rows that are still there, 0 for the others."""
-    known = [level.prices.get(row.key, 0.0) for row in prepared.shape.tying]
-    return np.array(known) * prepared.ties.scales
+    return Level(tuple(patterns), prepared.prices_by_row(prices), values)
 
 
 def proposals(
