@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from models.simulation import Outcome, TwinSpec
-from planner.cli.folders import swap
+from planner.cli.folders import refuse, refuse_unwritable, whole_folder
 from planner.cli.tables import Coded, TableWriter
-from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
     from models.replay import Replay
@@ -47,28 +44,17 @@ def check_run_folder(path: Path, *, force: bool = False) -> None:
     Raises:
         ConfigurationError: says which of these.
     """
+    refuse_unwritable(path)
     folder = path.resolve()
-    if not folder.parent.is_dir():
-        _refuse(path, f"no folder {str(folder.parent)!r}", "a folder in a folder that exists")
-    if not os.access(folder.parent, os.W_OK):
-        _refuse(path, f"the folder {str(folder.parent)!r}, which we may not write to", "another place")
-    if folder.exists() and not folder.is_dir():
-        _refuse(path, "a file", "the name of a folder")
-    if folder in (Path.cwd(), *Path.cwd().parents):
-        _refuse(path, "the folder we are in, or one above it", "a folder of its own")
     if force or not folder.exists() or not any(folder.iterdir()):
         return
     summary = folder / SUMMARY
     if not summary.is_file() or not summary.read_text(encoding="utf-8", errors="replace").startswith(_HEAD):
-        _refuse(
+        refuse(
             path,
             "a folder that this command did not write",
             "a new or empty folder, or --force to replace it",
         )
-
-
-def _refuse(path: Path, found: str, allowed: str) -> None:
-    raise ConfigurationError.from_findings([Finding(str(path), None, "", found, allowed)])
 
 
 @dataclass(slots=True)
@@ -92,27 +78,9 @@ class RunFolder:
         Raises:
             ConfigurationError: it cannot be written; nothing was left behind.
         """
-        folder = self.path.resolve()
-        try:
-            with tempfile.TemporaryDirectory(
-                dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"
-            ) as name:
-                self._made = Path(name) / "new"
-                self._made.mkdir()
-                with self._open:
-                    yield self
-                swap(self._made, folder, Path(name) / "old")
-        except OSError as cause:
-            if isinstance(cause, BrokenPipeError):
-                raise
-            finding = Finding(
-                str(self.path),
-                None,
-                "",
-                f"that it cannot be written: {cause.strerror}",
-                "a folder that we may write",
-            )
-            raise ConfigurationError.from_findings([finding]) from cause
+        # The tables, named last, are closed before the folder moves.
+        with whole_folder(self.path) as self._made, self._open:
+            yield self
 
     def sink_of(self, policy: str, twin: TwinSpec) -> Callable[[Mapping[str, Any]], None]:
         """Who writes the rows of a policy's requests as they end."""
