@@ -18,6 +18,8 @@ from models.simulation import NodeSpec, ReplicaSpec, RouterSpec, ServiceSpec, Tw
 from models.variant import Variant
 from models.workload import Service
 from planner.errors import ConfigurationError, Finding
+from planner.performance import Knowledge, chosen_sources
+from planner.performance.power import expected_draw
 from planner.performance.step_times import StepTimes, step_times
 from planner.picturing import busiest, question_of, scenario_catalog
 
@@ -114,6 +116,7 @@ class Playable:
         services = tuple(self._service(each) for each in self.scenario.services)
         # First fit packs best from the largest to the smallest.
         ordered = sorted(candidates, key=lambda c: (-c.gpus, c.id))
+        variants = _variants(self.scenario)
         nodes, gpus = self._room(ordered, nodes_added)
         missing = [c for c in counts if counts[c] > 0 and c not in self.steps]
         notes = [f"{name} runs and is not replayed: nothing rates it" for name in sorted(missing)]
@@ -128,7 +131,9 @@ class Playable:
             )
         twin = TwinSpec(
             services=services,
-            replicas=tuple(self._replica(c, counts.get(c.id, 0)) for c in ordered),
+            replicas=tuple(
+                self._replica(c, variants[c.service, c.variant], count=counts.get(c.id, 0)) for c in ordered
+            ),
             nodes=nodes,
             gpus=gpus,
         )
@@ -145,8 +150,8 @@ class Playable:
             e2e_slo_s=slo.e2e_s,
         )
 
-    def _replica(self, candidate: Candidate, count: int) -> ReplicaSpec:
-        steps, variant = self.steps[candidate.id], _variant(self.scenario, candidate)
+    def _replica(self, candidate: Candidate, variant: Variant, *, count: int) -> ReplicaSpec:
+        steps = self.steps[candidate.id]
         demand = self.problem.demand[candidate.service]
         idle_w, busy_w = self.power[candidate.id] or (0.0, 0.0)
         block = variant.engine_arguments.block_tokens
@@ -206,14 +211,11 @@ class Playable:
         return tuple(nodes), gpus
 
 
-def _variant(scenario: Scenario, candidate: Candidate) -> Variant:
-    return next(
-        variant
-        for service in scenario.services
-        if service.id == candidate.service
-        for variant in service.variants
-        if variant.id == candidate.variant
-    )
+def _variants(scenario: Scenario) -> dict[tuple[str, str], Variant]:
+    """Variants by service and name."""
+    return {
+        (service.id, variant.id): variant for service in scenario.services for variant in service.variants
+    }
 
 
 def playable(
@@ -234,7 +236,9 @@ def playable(
     Raises:
         ConfigurationError: nothing says how fast a candidate's steps are; every finding at once.
     """
-    catalog = scenario_catalog(scenario)
+    catalog, choice = scenario_catalog(scenario), scenario.performance
+    knowledge = Knowledge(choice, catalog.profiles, catalog.queueing)
+    sources = chosen_sources(choice, catalog.profiles, queueing=catalog.queueing)
     steps: dict[str, StepTimes] = {}
     power: dict[str, tuple[float, float] | None] = {}
     findings: list[Finding] = []
@@ -243,7 +247,7 @@ def playable(
         key = candidate.service, candidate.variant
         try:
             if key not in known:
-                known[key] = _steps(question, scenario, catalog), _power(question, candidate)
+                known[key] = step_times(question, knowledge, sources), _power(question, candidate)
         except ConfigurationError as error:
             findings.extend(each for each in error.findings if each not in findings)
             continue
@@ -257,27 +261,15 @@ def playable(
 def _questions(
     scenario: Scenario, problem: Problem, catalog: Catalog
 ) -> Iterator[tuple[Candidate, RatingQuestion]]:
-    services = {service.id: service for service in scenario.services}
+    services, variants = {service.id: service for service in scenario.services}, _variants(scenario)
     for candidate in problem.candidates:
-        service = services[candidate.service]
-        if candidate.unrated:
-            continue
-        variant = _variant(scenario, candidate)
-        yield candidate, question_of(service, variant, catalog, bucket=busiest(service))
-
-
-def _steps(question: RatingQuestion, scenario: Scenario, catalog: Catalog) -> StepTimes:
-    from planner.performance import Knowledge, chosen_sources
-
-    choice = scenario.performance
-    sources = chosen_sources(choice, catalog.profiles, queueing=catalog.queueing)
-    return step_times(question, Knowledge(choice, catalog.profiles, catalog.queueing), sources)
+        if not candidate.unrated:
+            service, variant = services[candidate.service], variants[candidate.service, candidate.variant]
+            yield candidate, question_of(service, variant, catalog, bucket=busiest(service))
 
 
 def _power(question: RatingQuestion, candidate: Candidate) -> tuple[float, float] | None:
     """Idle draw, and what is added while steps run: at the rated rate both are the draw that is known."""
-    from planner.performance.power import expected_draw
-
     accelerator, gpus = question.accelerator, question.variant.parallelism.gpus
     stated = question.variant.capacity.power_w
     modeled = expected_draw(question, _as_rating(candidate))
