@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from planner.clock import FakeClock
-from planner.control.collectors.options import LabelNames
+from planner.control.collectors.label_names import LabelNames
 from planner.control.collectors.prometheus import PrometheusOptions, PrometheusSource
 from planner.control.collectors.prometheus_api import PrometheusApi
 from planner.control.collectors.queries import Questions

@@ -8,8 +8,8 @@ from typing import Final
 from models.observation import Finding
 from planner.control.collectors.access import Fault
 from planner.control.collectors.diagnosing import about_names, absent_series, kinds_of
+from planner.control.collectors.label_names import LabelNames
 from planner.control.collectors.names import ENGINE_PREFIXES, engine_of
-from planner.control.collectors.options import LabelNames
 from planner.control.collectors.prometheus_api import PrometheusApi
 from planner.control.collectors.queries import Questions
 from planner.errors import nearest

@@ -17,9 +17,9 @@ from models.units import Count, PositiveCount, PositiveSeconds
 from models.value import Value
 from planner.clock import Clock
 from planner.control.collectors.access import Credentials, Fault, Trouble, checked, shown_url
-from planner.control.collectors.options import options_of
 from planner.control.collectors.pages import Origin, PageBook
 from planner.control.collectors.transport import Connections, Web
+from planner.control.options import options_of
 from planner.control.protocols import MetricsReading
 from planner.errors import ConfigurationError
 from planner.errors import Finding as InputFinding

@@ -15,8 +15,8 @@ from models.observation import EngineObservation, Finding, Observation, VariantO
 from models.units import PositiveSeconds
 from models.value import Value
 from planner.clock import Clock
-from planner.control.collectors.options import options_of
 from planner.control.collectors.pages import Origin, PageBook
+from planner.control.options import options_of
 from planner.control.protocols import MetricsReading
 from planner.errors import ConfigurationError
 from planner.errors import Finding as InputFinding

@@ -11,6 +11,7 @@ from models.observation import Finding, VariantObservation
 from planner.control.collectors.assembling import assemble
 from planner.control.collectors.diagnosing import about_page
 from planner.control.collectors.exposition import Page, PageLimits, Sample, parse
+from planner.control.collectors.label_names import LabelNames
 from planner.control.collectors.ledger import Ledger
 from planner.control.collectors.names import (
     COMPLETED,
@@ -24,7 +25,6 @@ from planner.control.collectors.names import (
     engine_of,
     plain,
 )
-from planner.control.collectors.options import LabelNames
 from planner.control.collectors.sightings import (
     LONGEST_LABEL,
     Place,

@@ -19,11 +19,12 @@ from planner.control.collectors import queries
 from planner.control.collectors.access import Access, Fault, Trouble, checked
 from planner.control.collectors.assembling import assemble
 from planner.control.collectors.checking import check
-from planner.control.collectors.options import LabelNames, options_of
+from planner.control.collectors.label_names import LabelNames
 from planner.control.collectors.prometheus_api import Answer, Labels, PrometheusApi, Sample
 from planner.control.collectors.queries import Questions
 from planner.control.collectors.sightings import RouterRow, Sightings
 from planner.control.collectors.vectors import Vectors
+from planner.control.options import options_of
 from planner.control.protocols import MetricsReading
 
 __all__ = ["PrometheusOptions", "PrometheusSource", "source"]

@@ -15,9 +15,9 @@ from models.observation import Finding, VariantObservation
 from models.units import Count, PositiveCount, PositiveSeconds
 from models.value import Value
 from planner.clock import Clock
-from planner.control.collectors.options import options_of
 from planner.control.collectors.pages import Origin, PageBook
 from planner.control.collectors.receiving import BUSY, CUT, DENIED, LARGE, MANY, PATH, ReceivingServer, listen
+from planner.control.options import options_of
 from planner.control.protocols import MetricsReading
 from planner.errors import ConfigurationError
 from planner.errors import Finding as InputFinding

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from planner.control.collectors.label_names import LabelNames
 from planner.control.collectors.names import (
     COMPLETED,
     DISPATCH,
@@ -29,7 +30,6 @@ from planner.control.collectors.names import (
     engine_of,
     spellings,
 )
-from planner.control.collectors.options import LabelNames
 
 __all__ = [
     "DOWN",

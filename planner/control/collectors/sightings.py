@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
+from planner.control.collectors.label_names import LabelNames
 from planner.control.collectors.names import (
     COMPLETED,
     DISPATCH,
@@ -17,7 +18,6 @@ from planner.control.collectors.names import (
     STARTED,
     WORKER_LABELS,
 )
-from planner.control.collectors.options import LabelNames
 
 __all__ = ["LONGEST_LABEL", "Place", "RouterRow", "Row", "Sightings", "believed", "certain", "without_rank"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from models.ids import NAME_PATTERN
+from planner.control.collectors.label_names import LabelNames
 from planner.control.collectors.names import ENGINE_MEASURES, ROUTER_MEASURES, STARTED
-from planner.control.collectors.options import LabelNames
 from planner.control.collectors.prometheus_api import Answer, Labels, Sample
 from planner.control.collectors.queries import DOWN, ENGINE_LABEL
 from planner.control.collectors.sightings import (

@@ -15,7 +15,7 @@ from models.value import Value
 from planner.catalog import Catalog, load_catalog
 from planner.clock import Clock
 from planner.control.discovery.naming import Names
-from planner.control.discovery.options import options_of
+from planner.control.options import options_of
 from planner.control.protocols import Inventory
 from planner.errors import ConfigurationError, allowed_by
 from planner.errors import Finding as InputFinding

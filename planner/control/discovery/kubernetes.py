@@ -28,12 +28,12 @@ from planner.control.cluster.reading import annotations_of, at, items_of, name_o
 from planner.control.discovery.inventory import Tolerating, pools_of, quotas_of
 from planner.control.discovery.naming import Names
 from planner.control.discovery.nodes import nodes_of
-from planner.control.discovery.options import options_of
 from planner.control.discovery.pods import pods_of
 from planner.control.discovery.scalers import PAUSED, Declared, declared, is_true
 from planner.control.discovery.snapshot import CAPACITY_KINDS, VARIANT_KINDS, Snapshot, snapshot
 from planner.control.discovery.variants import Fleet, observe_variants
 from planner.control.discovery.workloads import workload_of
+from planner.control.options import options_of
 from planner.control.protocols import ClusterReading, Inventory
 
 __all__ = ["DiscoveryOptions", "KubernetesDiscovery", "read_snapshot", "source"]
