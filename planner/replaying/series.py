@@ -13,13 +13,32 @@ from planner.replaying.tallying import CAUSES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from models.workload import Service
     from planner.replaying.running import Run
 
-__all__ = ["failure_rows", "kv_rows", "replica_rows", "traffic_rows", "ttft_rows"]
+__all__ = [
+    "failure_rows",
+    "kv_rows",
+    "replica_rows",
+    "saturated_kv",
+    "traffic_rows",
+    "ttft_rows",
+    "ttft_targets_s",
+]
 
 Rows = list[dict[str, Any]]
 
 _POINTS: Final = 300
+
+
+def ttft_targets_s(services: Sequence[Service]) -> tuple[float, ...]:
+    """What services promise of the time to the first token, s; those that promise nothing are left out."""
+    return tuple(each.slo.ttft_s for each in services if each.slo.ttft_s is not None)
+
+
+def saturated_kv(services: Sequence[Service]) -> float:
+    """Share of the KV cache (1: all of it) from which on replicas of some service are saturated."""
+    return min(each.thresholds.tau_kv for each in services)
 
 
 def traffic_rows(runs: Sequence[Run]) -> Rows:

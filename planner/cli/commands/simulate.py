@@ -363,6 +363,8 @@ def _replayed(
 
 
 def _write(folder: RunFolder, found: Replayed, prepared: Prepared, options: SimulateOptions) -> None:
+    from planner.replaying import series
+
     for run in found.runs:
         folder.add(run)
         if options.chrome_trace:
@@ -374,10 +376,8 @@ def _write(folder: RunFolder, found: Replayed, prepared: Prepared, options: Simu
         note("no pictures: they need pip install 'fleetplan[plots]'")
         return
     services = prepared.playable.scenario.services
-    targets = [service.slo.ttft_s for service in services if service.slo.ttft_s is not None]
-    folder.add_plots(
-        found.runs, targets_s=targets, saturated=min(service.thresholds.tau_kv for service in services)
-    )
+    targets_s = series.ttft_targets_s(services)
+    folder.add_plots(found.runs, targets_s=targets_s, saturated=series.saturated_kv(services))
 
 
 def _line(policy: str, at_s: float) -> str:

@@ -190,8 +190,8 @@ def _played(prepared: Prepared, wanted: Wanted, runs: list[Run], files: tuple[Tr
             "ttft": series.ttft_rows(runs),
             "failures": series.failure_rows(runs),
         },
-        targets_s=tuple(each.slo.ttft_s for each in services if each.slo.ttft_s is not None),
-        saturated=min(each.thresholds.tau_kv for each in services),
+        targets_s=series.ttft_targets_s(services),
+        saturated=series.saturated_kv(services),
         missing=tuple(policy for policy in dict.fromkeys(wanted.policies) if policy not in through),
     )
 
