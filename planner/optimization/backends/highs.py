@@ -13,9 +13,9 @@ from planner.optimization.backends.floating import power_of_two
 from planner.optimization.backends.greeting import let_highs_greet
 from planner.optimization.program import Key, Row
 
-__all__ = ["LARGEST", "add_row", "has_point", "quiet_highs", "run_for", "says_none"]
+__all__ = ["add_row", "has_point", "quiet_highs", "run_for", "says_none", "scaled"]
 
-LARGEST: Final = 1e6
+_LARGEST: Final = 1e6
 """Rows with larger coefficients are scaled down: tolerances of HiGHS are absolute."""
 
 _NONE: Final = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
@@ -58,11 +58,16 @@ def has_point(highs: highspy.Highs) -> bool:
 
 def add_row(highs: highspy.Highs, row: Row, place: Mapping[Key, int]) -> None:
     """A row, scaled; ``place`` is the number of each of its columns."""
-    scale = power_of_two(row.terms.values(), LARGEST)
-    highs.addRow(
+    lower, upper, values = scaled(row)
+    places = np.array([place[key] for key in row.terms], dtype=np.int32)
+    highs.addRow(lower, upper, len(places), places, np.array(values))
+
+
+def scaled(row: Row) -> tuple[float, float, list[float]]:
+    """Sides of a row, open ones infinite, and its coefficients, in a size that suits HiGHS."""
+    scale = power_of_two(row.terms.values(), _LARGEST)
+    return (
         -highspy.kHighsInf if row.lower is None else row.lower / scale,
         highspy.kHighsInf if row.upper is None else row.upper / scale,
-        len(row.terms),
-        np.array([place[key] for key in row.terms], dtype=np.int32),
-        np.array([value / scale for value in row.terms.values()]),
+        [value / scale for value in row.terms.values()],
     )

@@ -26,6 +26,7 @@ from planner.optimization.backends.cbc_process import heard, interrupt, launcher
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.backends.floating import graded, power_of_two, repaired
 from planner.optimization.backends.greeting import let_highs_greet
+from planner.optimization.backends.highs import has_point
 from planner.optimization.backends.interruption import watching
 from planner.optimization.program import Key
 
@@ -130,14 +131,13 @@ def _run_highs(model: _Model, ask: Ask, *, presolve: str) -> _Answer:
     highs = model.problem.solverModel
     info = highs.getInfo()
     status = highs.modelStatusToString(highs.getModelStatus())
-    has_plan = int(info.primal_solution_status) == 2  # noqa: PLR2004 - kSolutionStatusFeasible of HiGHS
     bound = float(info.mip_dual_bound)
     if status in {"Optimal", "Empty"}:
         proven = bound if isfinite(bound) and ask.goal.terms else float(info.objective_function_value)
         return _Answer(Termination.OPTIMAL, proven)
     if status in {"Infeasible", "Primal infeasible or unbounded"}:
         return _Answer(Termination.INFEASIBLE)
-    if has_plan:
+    if has_point(highs):
         return _Answer(Termination.FEASIBLE, bound if isfinite(bound) else None)
     ended = "imit" in status or status == "Interrupted by user"
     return _Answer(Termination.TIMED_OUT if ended else Termination.FAILED)

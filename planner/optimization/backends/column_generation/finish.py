@@ -19,9 +19,8 @@ from planner.optimization.backends.column_generation.blocks import Block
 from planner.optimization.backends.column_generation.master import Master, MasterColumn
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.ties import Usage
-from planner.optimization.backends.floating import power_of_two
-from planner.optimization.backends.highs import LARGEST, has_point, quiet_highs, says_none
-from planner.optimization.program import Key, Row
+from planner.optimization.backends.highs import has_point, quiet_highs, says_none, scaled
+from planner.optimization.program import Key
 
 __all__ = ["Choice", "Whole", "choose"]
 
@@ -161,8 +160,11 @@ class _Model:
             (row, number, value) for key, number in position.items() for row, value in usage.use.get(key, ())
         ]
         for row in block.rows:
+            lower, upper, values = scaled(row)
             at = len(self._lower)
-            triples += [(at, position[key], value) for key, value in self._own_row(row)]
+            triples += [(at, position[key], value) for key, value in zip(row.terms, values, strict=True)]
+            self._lower.append(lower)
+            self._upper.append(upper)
         self._add(
             triples,
             [usage.cost.get(column.key, 0.0) for column in block.columns],
@@ -174,13 +176,6 @@ class _Model:
         self._start = np.zeros(len(self._cost))
         self._start[: len(start.columns)] = start.columns
         self._start[len(self._cost) - len(start.patterns) :] = 1.0
-
-    def _own_row(self, row: Row) -> list[tuple[Key, float]]:
-        """A row of a block, scaled: its sides are added, its terms returned."""
-        scale = power_of_two(row.terms.values(), LARGEST)
-        self._lower.append(-inf if row.lower is None else row.lower / scale)
-        self._upper.append(inf if row.upper is None else row.upper / scale)
-        return [(key, value / scale) for key, value in row.terms.items()]
 
     def _add(
         self,
@@ -213,7 +208,7 @@ class _Model:
 
     def _handed_over(self, cost: Floats) -> highspy.Highs:
         highs, empty = quiet_highs(), np.array([], dtype=np.int32)
-        for lower, upper in zip(_endless(self._lower), _endless(self._upper), strict=True):
+        for lower, upper in zip(self._lower, self._upper, strict=True):
             highs.addRow(lower, upper, 0, empty, np.array([]))
         tall = [_as_tall(part, len(self._lower)) for part in self._parts]
         matrix = csc_array(hstack(tall, format="csc"))
@@ -242,7 +237,3 @@ class _Model:
 def _as_tall(part: coo_array, rows: int) -> coo_array:
     row, column = part.coords
     return coo_array((part.data, (row, column)), shape=(rows, part.shape[1]))
-
-
-def _endless(sides: Sequence[float]) -> list[float]:
-    return np.clip(sides, -highspy.kHighsInf, highspy.kHighsInf).tolist() if sides else []
