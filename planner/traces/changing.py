@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -131,16 +131,7 @@ def _named_apart(trace: Trace, k: int) -> Iterator[RequestChunk]:
             yield chunk
             continue
         apart = np.int64((k * _MIXED) & 0x7FFFFFFFFFFFFFFF)
-        yield RequestChunk(
-            chunk.arrival_s,
-            chunk.input_tokens,
-            chunk.output_tokens,
-            service=chunk.service,
-            priority=chunk.priority,
-            prefix_offsets=chunk.prefix_offsets,
-            prefix_hashes=chunk.prefix_hashes ^ apart,
-            prefix_block_tokens=chunk.prefix_block_tokens,
-        )
+        yield replace(chunk, prefix_hashes=chunk.prefix_hashes ^ apart)
 
 
 def _together(sources: list[Iterator[RequestChunk]]) -> Iterator[RequestChunk]:
@@ -168,12 +159,8 @@ def _with_prefixes(chunk: RequestChunk, block_tokens: int | None) -> RequestChun
     """The chunk with a column of prefixes where another trace has one: a column is there in all chunks or in none."""
     if block_tokens is None or chunk.prefix_hashes is not None:
         return chunk
-    return RequestChunk(
-        chunk.arrival_s,
-        chunk.input_tokens,
-        chunk.output_tokens,
-        service=chunk.service,
-        priority=chunk.priority,
+    return replace(
+        chunk,
         prefix_offsets=np.zeros(len(chunk) + 1, np.int64),
         prefix_hashes=np.zeros(0, np.int64),
         prefix_block_tokens=block_tokens,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,15 +28,15 @@ def taken(chunk: RequestChunk, rows: NDArray[np.int64]) -> RequestChunk:
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         places = np.repeat(starts - offsets[:-1], counts) + np.arange(offsets[-1])
         hashes = chunk.prefix_hashes[places]
-    return RequestChunk(
-        chunk.arrival_s[rows],
-        chunk.input_tokens[rows],
-        chunk.output_tokens[rows],
+    return replace(
+        chunk,
+        arrival_s=chunk.arrival_s[rows],
+        input_tokens=chunk.input_tokens[rows],
+        output_tokens=chunk.output_tokens[rows],
         service=None if chunk.service is None else chunk.service[rows],
         priority=None if chunk.priority is None else chunk.priority[rows],
         prefix_offsets=offsets,
         prefix_hashes=hashes,
-        prefix_block_tokens=chunk.prefix_block_tokens,
     )
 
 
@@ -90,30 +91,12 @@ def _prefixes(chunks: Sequence[RequestChunk]) -> tuple[NDArray[np.int64], NDArra
 
 def moved(chunk: RequestChunk, arrival_s: NDArray[np.float64]) -> RequestChunk:
     """The same requests at other times."""
-    return RequestChunk(
-        arrival_s,
-        chunk.input_tokens,
-        chunk.output_tokens,
-        service=chunk.service,
-        priority=chunk.priority,
-        prefix_offsets=chunk.prefix_offsets,
-        prefix_hashes=chunk.prefix_hashes,
-        prefix_block_tokens=chunk.prefix_block_tokens,
-    )
+    return replace(chunk, arrival_s=arrival_s)
 
 
 def renamed(chunk: RequestChunk, service: int) -> RequestChunk:
     """The same requests, all of one service."""
-    return RequestChunk(
-        chunk.arrival_s,
-        chunk.input_tokens,
-        chunk.output_tokens,
-        service=np.full(len(chunk), service, np.int32),
-        priority=chunk.priority,
-        prefix_offsets=chunk.prefix_offsets,
-        prefix_hashes=chunk.prefix_hashes,
-        prefix_block_tokens=chunk.prefix_block_tokens,
-    )
+    return replace(chunk, service=np.full(len(chunk), service, np.int32))
 
 
 def rechunked(trace: Trace, size: int = CHUNK) -> Iterator[RequestChunk]:

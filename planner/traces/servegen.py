@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from planner.errors import ConfigurationError, Finding
-from planner.traces.chunks import rechunked
+from planner.traces.chunks import moved, rechunked, taken
 from planner.traces.lengths import Lengths
 from planner.traces.requests import RequestChunk
 from planner.traces.texts import MOST_TOKENS, numbers
@@ -145,11 +145,8 @@ class Clients:
         for start_s in sorted(by_start):
             chunk = self._window(by_start[start_s])
             inside = (chunk.arrival_s >= self.start_s) & (chunk.arrival_s < self.end_s)
-            yield RequestChunk(
-                chunk.arrival_s[inside] - self.start_s,
-                chunk.input_tokens[inside],
-                chunk.output_tokens[inside],
-            )
+            piece = taken(chunk, np.flatnonzero(inside))
+            yield moved(piece, piece.arrival_s - self.start_s)
 
     def _window(self, clients: list[ClientWindow]) -> RequestChunk:
         parts = [self._client(client) for client in clients]
@@ -261,7 +258,7 @@ def tokens_of(rows: Rows, bad: BadRows) -> TokenTable:
         key = float(values["window_start_s"][i]), int(values["client_id"][i])
         known[key] = (quantiles[0], quantiles[1], max(0.0, float(values["requests"][i])))
     if not known:
-        raise ConfigurationError.from_findings([Finding(rows.file, None, "", "no row", "at least one")])
+        raise _no_row(rows.file)
     return TokenTable(known)
 
 
@@ -295,8 +292,12 @@ class _Table:
 
 def _in_order(windows: tuple[ClientWindow, ...], file: str) -> tuple[tuple[ClientWindow, ...], float]:
     if not windows:
-        raise ConfigurationError.from_findings([Finding(file, None, "", "no row", "at least one")])
+        raise _no_row(file)
     ordered = tuple(sorted(windows, key=lambda window: (window.start_s, window.client)))
     starts = np.unique([window.start_s for window in ordered])
     length_s = float(np.min(np.diff(starts))) if len(starts) > 1 else 600.0
     return ordered, length_s
+
+
+def _no_row(file: str) -> ConfigurationError:
+    return ConfigurationError.from_findings([Finding(file, None, "", "no row", "at least one")])
