@@ -14,7 +14,7 @@ from math import ceil
 from typing import Final
 
 from models.ids import ServiceId
-from planner.optimization.backends.engine import Outcome, Termination
+from planner.optimization.backends.engine import Outcome, Termination, proves
 from planner.optimization.levels import Descent
 from planner.optimization.program import Column, Goal, Key, Row
 
@@ -127,7 +127,7 @@ class CapSearch:
 
     def proven(self) -> bool:
         """Whether value and bound are as near as asked for."""
-        return self.values is not None and self.value - self.bound <= self.descent.options.gap * self.value
+        return self.values is not None and proves(self.value, self.bound, self.descent.options.gap)
 
     def run(self) -> Outcome | None:
         """Search; an outcome is returned where there is no plan at any cap."""
@@ -137,9 +137,8 @@ class CapSearch:
         # Of many services a look takes long, and the least cap is one that few prices did not exclude.
         beside = _BESIDE * self.step if len(self.shares) > _MOST_TIED else 0
         if together:
-            self._look(
-                min(self._next + beside, self.whole), (_LOOK_AT_MANY if beside else _LOOK_FIRST) * self.left_s
-            )
+            part = _LOOK_AT_MANY if beside else _LOOK_FIRST
+            self._look(min(self._next + beside, self.whole), part * self.left_s)
         elif not self._excludes(0, self.left_s):
             self._look(0, _FIRST * self.left_s)
         if self.proven():
