@@ -46,7 +46,6 @@ class Choices:
         self._lower = np.array([float(column.lower) for column in parts.chosen])
         self._upper = np.array([float(column.upper) for column in parts.chosen])
         self._own = 0
-        self.cuts: list[Cut] = []
         self._sides: list[float] = []
         self._highs = quiet_highs()
         self._highs.HandleUserInterrupt = cancelled is not never
@@ -75,7 +74,6 @@ class Choices:
             terms[slight] = 0.0
             used = np.flatnonzero(terms).astype(np.int32)
             self._highs.addRow(side, highspy.kHighsInf, len(used), used, terms[used])
-            self.cuts.append(cut)
             self._sides.append(side)
 
     def best(self, *, gap: float, seconds: float, beyond: float = 0.0) -> Choice:
@@ -95,7 +93,7 @@ class Choices:
         return Choice(values, min(bound, float(info.objective_function_value)) if isfinite(bound) else -inf)
 
     def _widen(self, beyond: float) -> None:
-        n = len(self.cuts)
+        n = len(self._sides)
         if n:
             sides = np.array(self._sides)
             rows = np.arange(self._own, self._own + n, dtype=np.int32)

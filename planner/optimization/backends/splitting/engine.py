@@ -151,7 +151,7 @@ class _Search:
         while not self._over():
             turn += 1
             bold = turn % _BOLD_EVERY == 0
-            spare = _BOLDLY * self.ask.gap * max(abs(self.bound), 0.0) if bold and self.bound > -inf else 0.0
+            spare = _BOLDLY * self.ask.gap * abs(self.bound) if bold and self.bound > -inf else 0.0
             choice = self.choices.best(gap=_OF_GAP * self.ask.gap, seconds=self._left(), beyond=spare)
             if choice.impossible and not spare:
                 if self.best is None and not self.apart:
