@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
@@ -27,7 +27,7 @@ from planner.optimization.backends.column_generation.surroundings import (
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination, proves
 from planner.optimization.backends.memory import Memory
-from planner.optimization.program import Key
+from planner.optimization.program import Column, Key
 
 __all__ = ["Run", "conclude"]
 
@@ -167,9 +167,13 @@ def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable
 
 def _state_of(run: Run, values: Mapping[Key, int]) -> State:
     return State(
-        [{column.key: values[column.key] for column in block.columns} for block in run.shape.blocks],
-        {column.key: values[column.key] for column in run.shape.master},
+        [_of_columns(block.columns, values) for block in run.shape.blocks],
+        _of_columns(run.shape.master, values),
     )
+
+
+def _of_columns(columns: Iterable[Column], values: Mapping[Key, int]) -> dict[Key, int]:
+    return {column.key: values[column.key] for column in columns}
 
 
 def _first_state(
@@ -196,10 +200,7 @@ def _first_state(
 def _whole_blocks(run: Run, choice: Choice) -> dict[int, Mapping[Key, int]]:
     """Values of the blocks that stood whole in a choice."""
     numbers = {run.shape.owner[key] for key in choice.whole}
-    return {
-        number: {column.key: choice.whole[column.key] for column in run.shape.blocks[number].columns}
-        for number in numbers
-    }
+    return {number: _of_columns(run.shape.blocks[number].columns, choice.whole) for number in numbers}
 
 
 def _first_choice(
@@ -223,7 +224,7 @@ def _start(run: Run) -> Start | None:
     hint = run.ask.hint
     if run.at_hand is None or hint is None:
         return None
-    values = [{column.key: hint[column.key] for column in block.columns} for block in run.shape.blocks]
+    values = [_of_columns(block.columns, hint) for block in run.shape.blocks]
     costs, uses = run.usage.of_each(values)
     patterns = [
         Pattern(number, cost, use, partial(_given, of_block))

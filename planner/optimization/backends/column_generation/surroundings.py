@@ -129,10 +129,9 @@ class Nearby:
         self._each = min(max(gap, 1 / blocks), _MOST_GAP) * abs(relaxed.bound) / blocks
         listed = _Listed(around.coverings, ready, usage, relaxed.prices, _DISTANCES[-1] * self._each)
         self._whole = [listed.numbers[at] for at in np.flatnonzero(listed.replicas > _LARGE)]
-        known = frozenset(listed.numbers)
-        self._patterns = [*listed.patterns(), *_at_hand(master, relaxed, known)]
+        every = [*listed.patterns(), *_at_hand(master, relaxed, frozenset(listed.numbers))]
         whole = frozenset(self._whole)
-        self._patterns = [(above, pattern) for above, pattern in self._patterns if pattern.block not in whole]
+        self._patterns = [(above, pattern) for above, pattern in every if pattern.block not in whole]
 
     def choices(self, *, gap: float, seconds_left: Callable[[], float]) -> Iterator[Choice]:
         """Choices among ever more patterns.
