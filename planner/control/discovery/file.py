@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,11 +20,11 @@ from planner.control.options import options_of
 from planner.control.protocols import Inventory
 from planner.errors import ConfigurationError, allowed_by
 from planner.errors import Finding as InputFinding
+from planner.importers.anchors import unfolds
 
 __all__ = ["FileDiscovery", "FileOptions", "StaticInventory", "source"]
 
 _MOST_BYTES: Final = 16 * 2**20
-_MOST_VALUES: Final = 10**6
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -84,7 +85,7 @@ class FileDiscovery:
                 for fault in cause.errors(include_url=False)
             ) from None
         pools = tuple(each.but(accelerator=self._names.normal(each.accelerator)) for each in found.pools)
-        twice = sorted({each.id for each in pools if sum(one.id == each.id for one in pools) > 1})
+        twice = sorted(id_ for id_, uses in Counter(each.id for each in pools).items() if uses > 1)
         if twice:
             raise ConfigurationError.from_findings(
                 InputFinding(
@@ -113,9 +114,7 @@ def _document(path: Path) -> dict[str, Any]:
             text = file.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
             raise _wrong(path, f"more than {_MOST_BYTES:,} bytes")
-        node = yaml.compose(text, Loader=_LOADER)
-        _refuse_bombs(node, path)
-        found = yaml.safe_load(text)
+        found = _parsed(text, path)
     except OSError as cause:
         raise _wrong(path, f"that it cannot be read: {cause.strerror}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as cause:
@@ -127,18 +126,15 @@ def _document(path: Path) -> dict[str, Any]:
     return found
 
 
-def _refuse_bombs(node: yaml.Node | None, path: Path) -> None:
-    """Nested anchors unfold into more than any machine holds."""
-    stack, visited = [node] if node is not None else [], 0
-    while stack:
-        one = stack.pop()
-        visited += 1
-        if visited > _MOST_VALUES:
+def _parsed(text: bytes, path: Path) -> object:
+    loader = _LOADER(text)
+    try:
+        node = loader.get_single_node()
+        if unfolds(node):
             raise _wrong(path, "anchors that unfold beyond a million values")
-        if isinstance(one, yaml.SequenceNode):
-            stack += one.value
-        elif isinstance(one, yaml.MappingNode):
-            stack += [each for pair in one.value for each in pair]
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _wrong(path: Path, found: str) -> ConfigurationError:

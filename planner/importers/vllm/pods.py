@@ -10,6 +10,7 @@ from typing import Any, Final
 import yaml
 
 from planner.errors import ConfigurationError, Finding
+from planner.importers.anchors import unfolds
 from planner.importers.vllm.shell import Started, UnreadableTextError, serve_arguments, started
 from planner.performance.profile import read_text
 
@@ -22,7 +23,6 @@ _PRODUCTS: Final = (
 )  # fmt: skip
 _SHELLS: Final = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 _MOST_DOCUMENTS: Final = 1000
-_MOST_NODES: Final = 10**6
 _MOST_DIGITS: Final = 9
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -83,7 +83,9 @@ def _documents(path: Path) -> Iterator[Mapping[str, Any]]:
         count = 0
         while loader.check_node() and count < _MOST_DOCUMENTS:
             node = loader.get_node()
-            _refuse_anchors(node, path)
+            if unfolds(node):
+                found = "anchors that unfold beyond a million values"
+                raise ConfigurationError.from_findings([Finding(str(path), None, "", found, "plain values")])
             document = loader.construct_document(node)
             items = (
                 document.get("items")
@@ -101,24 +103,6 @@ def _documents(path: Path) -> Iterator[Mapping[str, Any]]:
         raise ConfigurationError.from_findings([fault]) from cause
     finally:
         loader.dispose()
-
-
-def _refuse_anchors(node: yaml.Node, path: Path) -> None:
-    """A few lines of nested anchors can unfold into gigabytes; one level of them is usual and harmless."""
-    stack = [node]
-    visited = 0
-    while stack:
-        one = stack.pop()
-        visited += 1
-        if visited > _MOST_NODES:
-            fault = Finding(
-                str(path), None, "", "anchors that unfold beyond a million values", "plain values"
-            )
-            raise ConfigurationError.from_findings([fault])
-        if isinstance(one, yaml.SequenceNode):
-            stack += one.value
-        elif isinstance(one, yaml.MappingNode):
-            stack += [each for pair in one.value for each in pair]
 
 
 def _servings(document: Mapping[str, Any], file: str, findings: list[Finding]) -> Iterator[Serving]:
