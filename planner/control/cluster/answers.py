@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from planner.control.calling import asked_wait_s
 from planner.control.cluster.faults import ClusterFault, Rule, Trouble
 from planner.control.cluster.reading import items_of, text_at
 from planner.control.cluster.transport import Answer
@@ -89,8 +90,8 @@ def _managers(said: object) -> str:
 
 
 def _wait_s(answer: Answer) -> float | None:
-    said = answer.headers.get("retry-after", "")
-    return min(float(said), _LONGEST_WAIT_S) if said.isascii() and said.isdigit() and len(said) < 6 else None  # noqa: PLR2004
+    asked_s = asked_wait_s(answer.headers.get("retry-after"))
+    return None if asked_s is None else min(asked_s, _LONGEST_WAIT_S)
 
 
 def _one_line(text: str) -> str:

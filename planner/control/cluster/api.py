@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from planner.clock import Clock
-from planner.control.cluster.calls import Limits, Way, called, jittered
+from planner.control.calling import jittered
+from planner.control.cluster.calls import Limits, Way, called
 from planner.control.cluster.faults import PASSING, ClusterFault, Rule, Trouble
 from planner.control.cluster.kinds import Kind
 from planner.control.cluster.reading import Object, at, count_at, items_of, text_at

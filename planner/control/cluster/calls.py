@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 
 from planner.clock import Clock
+from planner.control.calling import jittered
 from planner.control.cluster.answers import object_of
 from planner.control.cluster.faults import PASSING, ClusterFault, Rule, Trouble
 from planner.control.cluster.reading import Object
 from planner.control.cluster.transport import Call, Transport
 
-__all__ = ["Limits", "Way", "called", "jittered"]
+__all__ = ["Limits", "Way", "called"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,3 @@ def called(way: Way, call: Call, rule: Rule, *, passing: frozenset[Trouble] = PA
                 raise
         clock.sleep(wait_s)
     raise AssertionError("unreachable: the last try returns or raises")
-
-
-def jittered(wait_s: float) -> float:
-    """A wait that is up to a fifth longer, so that many of us do not come back at once."""
-    # Chance of the machine: nothing that is decided rests on it.
-    return wait_s * (1.0 + 0.2 * int.from_bytes(os.urandom(2), "big") / 65_535)

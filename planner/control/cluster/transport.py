@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from planner.clock import Clock
+from planner.control.calling import tls_reason
 from planner.control.cluster.faults import ClusterFault, Trouble
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class KubernetesTransport:
         except urllib3.exceptions.TimeoutError:
             fault = ClusterFault(Trouble.TIMEOUT, f"{where} did not answer within {call.timeout_s:.3g} s")
         except (urllib3.exceptions.SSLError, ssl.SSLError) as cause:
-            fault = ClusterFault(Trouble.CREDENTIALS, f"{where}: TLS failed: {_tls_reason(cause)}")
+            fault = ClusterFault(Trouble.CREDENTIALS, f"{where}: TLS failed: {tls_reason(cause) or 'no TLS'}")
         except (urllib3.exceptions.HTTPError, OSError) as cause:
             fault = ClusterFault(
                 Trouble.UNREACHABLE, f"{where} cannot be reached, or broke off ({type(cause).__name__})"
@@ -224,14 +225,3 @@ def _let_go(response: urllib3.BaseHTTPResponse) -> None:
             response.release_conn()
         else:
             response.close()
-
-
-def _tls_reason(cause: BaseException) -> str:
-    inner: BaseException | None = cause
-    while inner is not None:
-        if isinstance(inner, ssl.SSLError):
-            return str(getattr(inner, "verify_message", "") or inner.reason or "no TLS")
-        following = inner.__cause__ or inner.__context__
-        arguments = [each for each in inner.args if isinstance(each, BaseException)]
-        inner = arguments[0] if arguments else following
-    return "no TLS"

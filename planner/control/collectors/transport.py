@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections import deque
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception
 
 from planner.clock import Clock
+from planner.control.calling import asked_wait_s, jittered, tls_reason
 from planner.control.collectors.access import (
     Access,
     Credentials,
@@ -30,8 +30,6 @@ from planner.control.collectors.access import (
 __all__ = ["Connections", "Web"]
 
 _BUSY: Final = 429
-_LONGEST_WAIT: Final = 5
-"""Digits of the seconds that a server may ask us to wait."""
 _SERVER: Final = 500
 _RETIRED: Final = 2
 """Clients with former certificates that are kept until calls on them have ended."""
@@ -231,18 +229,14 @@ class _Waits:
         outcome = retry_state.outcome
         fault = outcome.exception() if outcome is not None else None
         wait_s = self._rules.first_s * 2.0 ** (retry_state.attempt_number - 1)
-        # Chance of the machine: that many of us do not come back at once, and nothing that is decided rests on it.
-        wait_s *= 1.0 + self._rules.jitter * int.from_bytes(os.urandom(2), "big") / 65_535
+        wait_s = jittered(wait_s, self._rules.jitter)
         return max(wait_s, fault.after_s or 0.0) if isinstance(fault, Fault) else wait_s
 
 
 def _connect_fault(where: str, cause: httpx.ConnectError) -> Fault:
-    inner: BaseException | None = cause
-    while inner is not None:
-        if isinstance(inner, ssl.SSLError):
-            why = getattr(inner, "verify_message", "") or inner.reason or "no TLS"
-            return Fault(Trouble.TLS, f"{where}: TLS failed: {why}")
-        inner = inner.__cause__ or inner.__context__
+    why = tls_reason(cause)
+    if why is not None:
+        return Fault(Trouble.TLS, f"{where}: TLS failed: {why}")
     return Fault(Trouble.UNREACHABLE, f"{where} cannot be reached: {cause}")
 
 
@@ -255,12 +249,9 @@ def _judge(answer: httpx.Response, said: str, where: str) -> None:
     if status in {401, 403}:
         raise Fault(Trouble.DENIED, f"{message}; the token or certificate does not allow it", status=status)
     if status == _BUSY or (status >= _SERVER and status not in _POST_REFUSED):
-        raise Fault(Trouble.BUSY, message, status=status, after_s=_seconds(answer.headers.get("Retry-After")))
+        raise Fault(
+            Trouble.BUSY, message, status=status, after_s=asked_wait_s(answer.headers.get("Retry-After"))
+        )
     if answer.is_redirect:
         raise Fault(Trouble.REFUSED, f"{message}: it leads elsewhere; name that address", status=status)
     raise Fault(Trouble.REFUSED, message, status=status)
-
-
-def _seconds(header: str | None) -> float | None:
-    said = header is not None and header.isascii() and header.isdigit() and len(header) <= _LONGEST_WAIT
-    return float(header) if said and header is not None else None
