@@ -148,6 +148,16 @@ def test_the_command_refuses_before_it_runs(tmp_path: Path) -> None:
         assert said in result.stderr
 
 
+def test_the_command_asks_for_what_draws_before_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.cli.pictures.find_spec", lambda name: None)
+    monkeypatch.setattr("planner.cli.commands.reproduce._run", lambda options: pytest.fail("it ran"))
+    result = run("elastic-ep-timings", "-o", str(tmp_path))
+    assert (result.exit_code, "figures need altair and vl_convert" in result.stderr) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_command_writes_page_figures_and_json(tmp_path: Path) -> None:
     result = run("elastic-ep-timings", "--seeds", "1", "--json", "-o", str(tmp_path))
     assert result.exit_code == 0

@@ -16,6 +16,7 @@ from planner.cli.asking import SLO_HELP, parse_slo
 from planner.cli.edge import Common, ExitCode
 from planner.cli.gathering import Gathering, made
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
+from planner.cli.pictures import INSTALL, lacking
 from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding
 
@@ -161,11 +162,9 @@ def _output(options: CalibrateOptions) -> Output | None:
 
 def _check_plots(folder: Path) -> None:
     """Refuse what could not be drawn, before anything is computed."""
-    from importlib.util import find_spec
-
-    missing = [name for name in ("altair", "vl_convert") if find_spec(name) is None]
+    missing = lacking()
     if missing:
-        raise ConfigurationError(f"--plots needs {' and '.join(missing)}: pip install 'fleetplan[plots]'")
+        raise ConfigurationError(f"--plots needs {' and '.join(missing)}: {INSTALL}")
     if not folder.is_dir():
         raise ConfigurationError.from_findings(
             [Finding("", None, "--plots", f"no folder {str(folder)!r}", "a folder that exists")]

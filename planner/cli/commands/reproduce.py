@@ -12,6 +12,7 @@ import typer
 
 from planner.cli.edge import Common, ExitCode
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
+from planner.cli.pictures import INSTALL, lacking
 from planner.cli.terminal import note
 from planner.errors import ConfigurationError, Finding
 
@@ -80,10 +81,13 @@ def _page(folder: Path, name: str, *, force: bool) -> Output:
     """Where the page goes; refused before anything runs.
 
     Raises:
-        ConfigurationError: the folder is missing, or a page is there that is not ours.
+        ConfigurationError: the folder or what draws is missing, or a page is there that is not ours.
     """
     from planner.reproduction.document import HEAD
 
+    missing = lacking()
+    if missing:
+        raise ConfigurationError(f"figures need {' and '.join(missing)}: {INSTALL}")
     if not folder.is_dir():
         finding = Finding("", None, "--output", f"no folder {str(folder)!r}", "a folder that exists")
         raise ConfigurationError.from_findings([finding])
@@ -113,17 +117,12 @@ def _draw(found: Sequence[Reproduction], folder: Path) -> None:
     """The pictures, each replaced in one move.
 
     Raises:
-        ConfigurationError: the packages for charts are missing, or a picture cannot be written.
+        ConfigurationError: a picture cannot be written.
     """
-    try:
-        from planner.charts.reproductions import picture_chart
-        from planner.charts.saving import save_chart
+    from planner.charts.reproductions import picture_chart
+    from planner.charts.saving import save_chart
 
-        folder.mkdir(exist_ok=True)
-        for each in found:
-            for picture in each.pictures:
-                save_chart(picture_chart(picture), folder / f"{picture.name}.svg")
-    except ImportError as cause:
-        raise ConfigurationError(
-            "figures need Altair and vl-convert: pip install 'fleetplan[plots]'"
-        ) from cause
+    folder.mkdir(exist_ok=True)
+    for each in found:
+        for picture in each.pictures:
+            save_chart(picture_chart(picture), folder / f"{picture.name}.svg")

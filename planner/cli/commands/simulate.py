@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from planner.cli.commands.check import solution_of
 from planner.cli.commands.solving import Gap, Overrides, Threads, solve_options
 from planner.cli.edge import Common, ExitCode, unstated
 from planner.cli.gathering import Gathering, made
+from planner.cli.pictures import INSTALL, lacking
 from planner.cli.terminal import note, out_console, shown_status
 from planner.errors import ConfigurationError, nearest
 
@@ -372,8 +372,8 @@ def _write(folder: RunFolder, found: Replayed, prepared: Prepared, options: Simu
     folder.add_summary(found.told)
     if not options.plots:
         return
-    if any(importlib.util.find_spec(name) is None for name in ("altair", "vl_convert")):
-        note("no pictures: they need pip install 'fleetplan[plots]'")
+    if lacking():
+        note(f"no pictures: they need {INSTALL}")
         return
     services = prepared.playable.scenario.services
     targets_s = series.ttft_targets_s(services)
