@@ -6,35 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.catalog import load_catalog
-from planner.control.cluster.kinds import (
-    DEPLOYMENTS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    LEADER_WORKER_SETS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    REPLICA_SETS,
-    RESOURCE_QUOTAS,
-    SCALED_OBJECTS,
-    STATEFUL_SETS,
-    VARIANT_AUTOSCALINGS,
-    Kind,
-)
+from planner.control.cluster.kinds import Kind
 from planner.control.discovery.kubernetes import DiscoveryOptions, read_snapshot
-from planner.control.discovery.snapshot import Snapshot
+from planner.control.discovery.snapshot import KINDS, Snapshot
 from planner.control.protocols import ClusterReading
 
 CATALOG = load_catalog()
 
 Thing = dict[str, Any]
 
-_KINDS = {
-    kind.name: kind
-    for kind in (
-        DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, NAMESPACES, NODES, PODS, REPLICA_SETS, RESOURCE_QUOTAS,
-        SCALED_OBJECTS, STATEFUL_SETS, VARIANT_AUTOSCALINGS,
-    )
-}  # fmt: skip
+_KINDS = {kind.name: kind for kind in KINDS}
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4"}

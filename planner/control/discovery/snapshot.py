@@ -24,7 +24,7 @@ from planner.control.cluster.kinds import (
 )
 from planner.control.cluster.reading import Object
 
-__all__ = ["CAPACITY_KINDS", "VARIANT_KINDS", "Snapshot", "snapshot"]
+__all__ = ["CAPACITY_KINDS", "KINDS", "VARIANT_KINDS", "Snapshot", "snapshot"]
 
 VARIANT_KINDS: Final = (
     SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS, VARIANT_AUTOSCALINGS, DEPLOYMENTS, STATEFUL_SETS,
@@ -33,7 +33,10 @@ VARIANT_KINDS: Final = (
 """Without one of these it is not known what is scaled, and how much of it there is."""
 CAPACITY_KINDS: Final = (NODES, PODS)
 """Without one of these it is not known what is free."""
-_FURTHER: Final = (REPLICA_SETS, NAMESPACES, RESOURCE_QUOTAS)
+KINDS: Final = tuple(
+    dict.fromkeys((*CAPACITY_KINDS, *VARIANT_KINDS, REPLICA_SETS, NAMESPACES, RESOURCE_QUOTAS))
+)
+"""All that is read, each once."""
 _LOSSES: Final[Mapping[Kind, str]] = {
     REPLICA_SETS: "pods go to the Deployment that their ReplicaSet is named after",
     NAMESPACES: "namespaces that are excluded or paused are not known",
@@ -76,7 +79,7 @@ def snapshot(api: Api, namespaces: Sequence[str] = (), *, node_selector: str = "
         node_selector: label selector of the nodes that count; empty: all.
     """
     reader = _Reader(api, tuple(namespaces), node_selector)
-    for kind in dict.fromkeys((*CAPACITY_KINDS, *VARIANT_KINDS, *_FURTHER)):
+    for kind in KINDS:
         reader.read(kind)
     return Snapshot(
         cluster=api.name,
