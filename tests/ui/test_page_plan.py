@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ from models.solution import Status
 from planner.ui import session
 from planner.ui.tasks.plan import plan_task, run
 from planner.ui.workspace import How
-
-SCENARIOS = Path("data/scenarios").resolve()
+from tests.app_pages import press
 
 
 @pytest.fixture
@@ -46,10 +44,6 @@ def words(page: AppTest) -> str:
         *page.header,
     ]
     return "\n".join(each.value for each in parts)
-
-
-def press(page: AppTest, label: str) -> AppTest:
-    return next(button for button in page.button if button.label == label).click().run()
 
 
 def edit(page: AppTest, part: str) -> AppTest:

@@ -15,8 +15,7 @@ from planner.errors import ConfigurationError, TemporaryError
 from planner.replaying import POLICIES
 from planner.scenario import load_scenario
 from planner.traces.spec import KINDS
-from planner.ui import session
-from planner.ui.replaying.asking import POLICY_NAMES
+from planner.ui.replaying.asking import POLICY_NAMES, QUESTION
 from planner.ui.replaying.playing import policy_rows, promise_rows
 from planner.ui.replaying.traffic import SHAPES, Traffic, kept_trace, planned_lines, typed_lines
 from planner.ui.replaying.wanted import FOLDERS, Played, Wanted, replay_task
@@ -24,6 +23,7 @@ from planner.ui.store import default_folder
 from planner.ui.tasks.replay import run
 from planner.ui.uploads import Upload
 from planner.ui.workspace import How
+from tests.app_pages import over, press
 
 PATIENCE_S = 300.0
 LITTLE = "poisson:rate=2,duration=30s,input=500,output=50"
@@ -67,21 +67,6 @@ def words(page: AppTest) -> str:
     return "\n".join(each.value for each in parts)
 
 
-def press(page: AppTest, label: str) -> AppTest:
-    next(button for button in page.button if button.label == label).click().run()
-    assert not page.exception, page.exception
-    return page
-
-
-def over(page: AppTest) -> AppTest:
-    job = session.workers().wait(page.session_state["fleetplan.asked"]["replay"], PATIENCE_S)
-    assert job is not None
-    assert job.over
-    page.run()
-    assert not page.exception, page.exception
-    return page
-
-
 def typed(page: AppTest, text: str) -> AppTest:
     next(each for each in page.radio if each.label == "Traffic from").set_value("In a line").run()
     page.text_area[0].input(text)
@@ -102,7 +87,7 @@ def test_an_empty_page_says_what_to_do(page: AppTest) -> None:
 
 
 def test_traffic_in_a_line_is_played_under_each_policy_and_laid_out(page: AppTest) -> None:
-    page = over(typed(page, LITTLE))
+    page = over(typed(page, LITTLE), QUESTION, patience_s=PATIENCE_S)
     assert {"Policies beside each other", "Over time"} <= {each.value for each in page.header}
     rows = page.dataframe[0].value
     assert [*rows["policy"]] == ["static", "hpa"]
@@ -111,7 +96,7 @@ def test_traffic_in_a_line_is_played_under_each_policy_and_laid_out(page: AppTes
 
 
 def test_what_is_wrong_with_a_line_names_the_field_and_no_option_of_a_command(page: AppTest) -> None:
-    page = over(typed(page, "poisson:rate=fast,duration=30s,input=500"))
+    page = over(typed(page, "poisson:rate=fast,duration=30s,input=500"), QUESTION, patience_s=PATIENCE_S)
     said = words(page)
     assert "traffic: rate" in said
     assert "traffic: output" in said

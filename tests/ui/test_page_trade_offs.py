@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from planner.ui import session
-from planner.ui.jobs import Job
-
-_PATIENCE_S = 90.0
+from tests.app_pages import over, press
 
 
 @pytest.fixture
@@ -22,22 +19,6 @@ def page(page_of: Callable[..., AppTest]) -> AppTest:
 
 def box(page: AppTest, label: str) -> Any:
     return next(each for each in page.selectbox if each.label == label)
-
-
-def press(page: AppTest, label: str) -> AppTest:
-    next(button for button in page.button if button.label == label).click().run()
-    assert not page.exception, page.exception
-    return page
-
-
-def over(page: AppTest, question: str) -> Job:
-    """The page when a question is answered."""
-    job = session.workers().wait(page.session_state["fleetplan.asked"][question], _PATIENCE_S)
-    assert job is not None
-    assert job.over
-    page.run()
-    assert not page.exception, page.exception
-    return job
 
 
 def words(page: AppTest) -> str:
