@@ -17,8 +17,6 @@ from models.problem import PATHS, Candidate, Demand, ServingPath
 from models.variant import Role
 from tests.benchmarks.offers import Offer
 
-_PREFERENCE = 3
-
 __all__ = ["alone", "need", "replicas_alone", "used"]
 
 

@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 from planner.ui import session
 
 SCENARIOS = Path("data/scenarios").resolve()
-PAGE = "candidate.py"
 
 TOO_LARGE = """
 name: too large
