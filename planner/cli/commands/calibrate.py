@@ -16,7 +16,6 @@ from planner.cli.asking import SLO_HELP, parse_slo
 from planner.cli.edge import Common, ExitCode
 from planner.cli.gathering import Gathering, made
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
-from planner.cli.pictures import INSTALL, lacking
 from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding
 
@@ -162,6 +161,8 @@ def _output(options: CalibrateOptions) -> Output | None:
 
 def _check_plots(folder: Path) -> None:
     """Refuse what could not be drawn, before anything is computed."""
+    from planner.cli.pictures import INSTALL, lacking
+
     missing = lacking()
     if missing:
         raise ConfigurationError(f"--plots needs {' and '.join(missing)}: {INSTALL}")

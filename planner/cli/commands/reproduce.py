@@ -12,7 +12,6 @@ import typer
 
 from planner.cli.edge import Common, ExitCode
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
-from planner.cli.pictures import INSTALL, lacking
 from planner.cli.terminal import note
 from planner.errors import ConfigurationError, Finding
 
@@ -83,6 +82,7 @@ def _page(folder: Path, name: str, *, force: bool) -> Output:
     Raises:
         ConfigurationError: the folder or what draws is missing, or a page is there that is not ours.
     """
+    from planner.cli.pictures import INSTALL, lacking
     from planner.reproduction.document import HEAD
 
     missing = lacking()

@@ -15,7 +15,6 @@ from planner.cli.commands.check import solution_of
 from planner.cli.commands.solving import Gap, Overrides, Threads, solve_options
 from planner.cli.edge import Common, ExitCode, unstated
 from planner.cli.gathering import Gathering, made
-from planner.cli.pictures import INSTALL, lacking
 from planner.cli.terminal import note, out_console, shown_status
 from planner.errors import ConfigurationError, nearest
 
@@ -363,6 +362,7 @@ def _replayed(
 
 
 def _write(folder: RunFolder, found: Replayed, prepared: Prepared, options: SimulateOptions) -> None:
+    from planner.cli.pictures import INSTALL, lacking
     from planner.replaying import series
 
     for run in found.runs:
