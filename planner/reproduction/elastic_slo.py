@@ -11,7 +11,7 @@ import numpy as np
 from models.reproduction import Claim, Origin, Parameter, Picture, Point, Reproduction, Table
 from models.simulation import Outcome, ResizeMode
 from planner.reproduction.elastic import PUBLISHED, SOURCE, VARIANT, Deployment, deployment
-from planner.reproduction.intervals import Estimate, estimate
+from planner.reproduction.intervals import Estimate, estimate, mean_of
 from planner.simulation.experiment import Experiment, Happening, run_experiment
 from planner.traces.shapes import Steps
 
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ARMS", "Scenario", "elastic_slo", "replay", "rolling_p95_s"]
 
+_STATIC, _RESTART, _ELASTIC = "static 16", "restart to 20", "elastic to 20"
 ARMS: Final[Mapping[str, ResizeMode | None]] = {
-    "static 16": None,
-    "restart to 20": ResizeMode.RESTART,
-    "elastic to 20": ResizeMode.ASYNC_GRAPH_REUSE,
+    _STATIC: None,
+    _RESTART: ResizeMode.RESTART,
+    _ELASTIC: ResizeMode.ASYNC_GRAPH_REUSE,
 }
-_ELASTIC: Final = "elastic to 20"
-_RESTART: Final = "restart to 20"
-_STATIC: Final = "static 16"
 _LATE_S: Final = 60.0
 """Time that backlogs get to go before 'afterwards' begins."""
 _ALIKE: Final = 0.1
@@ -189,19 +187,15 @@ def _parameters(scenario: Scenario) -> tuple[Parameter, ...]:
 Runs = dict[str, list[Arm]]
 
 
-def _mean(runs: list[Arm], figure: str) -> Estimate:
-    return estimate([float(getattr(run, figure)) for run in runs])
-
-
 def _table(runs: Runs, scenario: Scenario) -> Table:
     rows = tuple(
         (
             arm,
-            _mean(each, "done").text(0),
-            _mean(each, "failed").text(0),
-            _mean(each, "worst_s").text(2),
-            _mean(each, "over_s").text(0),
-            _mean(each, "gpu_h").text(2),
+            mean_of(each, "done").text(0),
+            mean_of(each, "failed").text(0),
+            mean_of(each, "worst_s").text(2),
+            mean_of(each, "over_s").text(0),
+            mean_of(each, "gpu_h").text(2),
         )
         for arm, each in runs.items()
     )
@@ -290,11 +284,11 @@ def _claims(runs: Runs, scenario: Scenario) -> tuple[Claim, ...]:
         Claim(
             text="Static 16 breaches (expected; no figures published)",
             held=all(run.worst_s >= scenario.slo_s for run in static),
-            shown=f"up to {_mean(static, 'worst_s').text(1)} s, above 5 s for {_mean(static, 'over_s').text(0)} s",
+            shown=f"up to {mean_of(static, 'worst_s').text(1)} s, above 5 s for {mean_of(static, 'over_s').text(0)} s",
         ),
         Claim(
             text="A restart breaches (expected; no figures published)",
             held=all(run.worst_s >= scenario.slo_s for run in restart),
-            shown=f"{_mean(restart, 'failed').text(0)} requests failed, above 5 s for {_mean(restart, 'over_s').text(0)} s",
+            shown=f"{mean_of(restart, 'failed').text(0)} requests failed, above 5 s for {mean_of(restart, 'over_s').text(0)} s",
         ),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +10,7 @@ import numpy as np
 from models.reproduction import Claim, Origin, Parameter, Picture, Point, Reproduction, Table
 from models.simulation import Outcome, ReplicaState, ResizeMode
 from planner.reproduction.elastic import PUBLISHED, SOURCE, VARIANT, Deployment, Published, deployment
-from planner.reproduction.intervals import Estimate, estimate
+from planner.reproduction.intervals import mean_of
 from planner.simulation.twin import Twin
 from planner.traces.shapes import Constant
 
@@ -78,15 +77,15 @@ def watch_resize(mode: ResizeMode, *, grow: bool, seed: int, given: Deployment, 
     while not twin.idle:
         twin.advance(twin.now_s + 10.0)
     rows = twin.finish().requests
-    downtime_s, waiting = paused * _LOOK_S, max(before, after) - min(before, after)
-    down = max(before, after) if mode is ResizeMode.RESTART else before
+    downtime_s = paused * _LOOK_S
+    down = _LARGE if mode is ResizeMode.RESTART else before
     return Seen(
         downtime_s=downtime_s,
         total_s=total_s,
         turned_away=int(np.sum(rows["attempts"] > 0)),
         lost=int(np.sum(rows["outcome"] != Outcome.DONE)),
         worst_ttft_s=float(np.nanmax(rows["first_token_s"] - rows["arrival_s"])),
-        gpu_s=downtime_s * down + (total_s - downtime_s) * (waiting if grow else 0),
+        gpu_s=downtime_s * down + (total_s - downtime_s) * (_LARGE - _SMALL if grow else 0),
         ranks=now.ranks,
     )
 
@@ -136,10 +135,6 @@ def _name(mode: ResizeMode, grow: bool) -> str:
 Runs = dict[tuple[ResizeMode, bool], list[Seen]]
 
 
-def _mean(runs: Sequence[Seen], figure: str) -> Estimate:
-    return estimate([float(getattr(one, figure)) for one in runs])
-
-
 def _table(seen: Runs) -> Table:
     rows = []
     for (mode, grow), runs in seen.items():
@@ -148,13 +143,13 @@ def _table(seen: Runs) -> Table:
             (
                 _name(mode, grow),
                 f"{published.downtime_s:g}",
-                _mean(runs, "downtime_s").text(2),
+                mean_of(runs, "downtime_s").text(2),
                 f"{published.total_s:g}",
-                _mean(runs, "total_s").text(2),
-                _mean(runs, "turned_away").text(1),
-                _mean(runs, "lost").text(1),
-                _mean(runs, "worst_ttft_s").text(1),
-                _mean(runs, "gpu_s").text(0),
+                mean_of(runs, "total_s").text(2),
+                mean_of(runs, "turned_away").text(1),
+                mean_of(runs, "lost").text(1),
+                mean_of(runs, "worst_ttft_s").text(1),
+                mean_of(runs, "gpu_s").text(0),
             )
         )
     head = ("resize", "downtime, s: published", "here", "total, s: published", "here", "turned away", "lost")
@@ -174,7 +169,9 @@ def _picture(seen: Runs) -> Picture:
         ):
             panel = figure.removesuffix("_s")
             points.append(Point(x=_name(mode, grow), y=published, series="published", panel=panel))
-            points.append(Point(x=_name(mode, grow), y=_mean(runs, figure).mean, series="twin", panel=panel))
+            points.append(
+                Point(x=_name(mode, grow), y=mean_of(runs, figure).mean, series="twin", panel=panel)
+            )
     return Picture(
         name="reproduction-elastic-ep-timings",
         title="Downtime and total time of each resize, published and in the twin",
@@ -191,19 +188,19 @@ def _near(ours: float, published: Published, figure: str) -> bool:
 
 def _claims(seen: Runs, traffic: Traffic) -> tuple[Claim, ...]:
     worst = max(
-        abs(_mean(runs, figure).mean - getattr(PUBLISHED[key], figure))
+        abs(mean_of(runs, figure).mean - getattr(PUBLISHED[key], figure))
         for key, runs in seen.items()
         for figure in ("downtime_s", "total_s")
     )
     c_up = seen[ResizeMode.ASYNC_GRAPH_REUSE, True]
     restart = seen[ResizeMode.RESTART, True]
     expected = traffic.rate_rps * PUBLISHED[ResizeMode.ASYNC_GRAPH_REUSE, True].downtime_s
-    turned = _mean(c_up, "turned_away").mean
+    turned = mean_of(c_up, "turned_away").mean
     return (
         Claim(
             text="Every downtime and every total is the published one",
             held=all(
-                _near(_mean(runs, figure).mean, PUBLISHED[key], figure)
+                _near(mean_of(runs, figure).mean, PUBLISHED[key], figure)
                 for key, runs in seen.items()
                 for figure in ("downtime_s", "total_s")
             ),
@@ -211,14 +208,14 @@ def _claims(seen: Runs, traffic: Traffic) -> tuple[Claim, ...]:
         ),
         Claim(
             text="Configuration C turns away what comes in its 0.82 s, and loses nothing",
-            held=_mean(c_up, "lost").mean == 0 and abs(turned - expected) <= _REFUSED_BY_C * expected,
+            held=mean_of(c_up, "lost").mean == 0 and abs(turned - expected) <= _REFUSED_BY_C * expected,
             shown=f"{turned:.1f} turned away ({traffic.rate_rps:g} req/s × 0.82 s = {expected:.1f}), "
-            f"{_mean(c_up, 'lost').mean:g} lost",
+            f"{mean_of(c_up, 'lost').mean:g} lost",
         ),
         Claim(
             text="A restart takes 197 s without service, and loses requests",
-            held=_mean(restart, "lost").mean > 0 and _near(_mean(restart, "downtime_s").mean, Published(197.0, 197.0), "downtime_s"),
-            shown=f"{_mean(restart, 'lost').text(0)} requests lost, {_mean(restart, 'gpu_s').text(0)} idle GPU-s "
-            f"against {_mean(c_up, 'gpu_s').text(0)} of C",
+            held=mean_of(restart, "lost").mean > 0 and _near(mean_of(restart, "downtime_s").mean, PUBLISHED[ResizeMode.RESTART, True], "downtime_s"),
+            shown=f"{mean_of(restart, 'lost').text(0)} requests lost, {mean_of(restart, 'gpu_s').text(0)} idle GPU-s "
+            f"against {mean_of(c_up, 'gpu_s').text(0)} of C",
         ),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Final
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "estimate", "mean_of"]
 
 _CONFIDENCE: Final = 0.95
 
@@ -49,3 +49,8 @@ def estimate(values: Sequence[float]) -> Estimate:
         return Estimate(known[0], math.nan)
     quantile = float(t.ppf((1 + _CONFIDENCE) / 2, len(known) - 1))
     return Estimate(fmean(known), quantile * stdev(known) / math.sqrt(len(known)))
+
+
+def mean_of(runs: Sequence[object], figure: str) -> Estimate:
+    """Mean of a figure over runs that have it by this name."""
+    return estimate([float(getattr(run, figure)) for run in runs])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from models.reproduction import Claim, Origin, Parameter, Picture, Point, Reproduction, Table
-from planner.reproduction.intervals import Estimate, estimate
+from planner.reproduction.intervals import mean_of
 from planner.reproduction.wva_benchmark import (
     ARMS,
     HPA,
@@ -97,10 +96,6 @@ def _parameters(b: Bench) -> tuple[Parameter, ...]:
     )
 
 
-def _mean(each: Sequence[Measured], figure: str) -> Estimate:
-    return estimate([float(getattr(one, figure)) for one in each])
-
-
 def _envelope_table(envelope: Envelope) -> Table:
     published = {
         2.0: f"knee, {_KNEE_TTFT_S:g} s",
@@ -110,9 +105,9 @@ def _envelope_table(envelope: Envelope) -> Table:
     rows = tuple(
         (
             f"{rate:g}",
-            _mean(each, "ttft_p99_s").text(2),
-            _mean(each, "tokens_per_s").text(0),
-            _mean(each, "errors").text(0),
+            mean_of(each, "ttft_p99_s").text(2),
+            mean_of(each, "tokens_per_s").text(0),
+            mean_of(each, "errors").text(0),
             published.get(rate, "–"),
         )
         for rate, each in envelope.items()
@@ -122,8 +117,8 @@ def _envelope_table(envelope: Envelope) -> Table:
 
 
 def _envelope_claims(envelope: Envelope) -> tuple[Claim, ...]:
-    knee, peak = _mean(envelope[_KNEE_RPS], "ttft_p99_s"), _mean(envelope[_PEAK_RPS], "ttft_p99_s")
-    tokens = _mean(envelope[_PEAK_RPS], "tokens_per_s")
+    knee, peak = mean_of(envelope[_KNEE_RPS], "ttft_p99_s"), mean_of(envelope[_PEAK_RPS], "ttft_p99_s")
+    tokens = mean_of(envelope[_PEAK_RPS], "tokens_per_s")
     return (
         Claim(
             text=f"The knee of one replica is 2 req/s: P99 TTFT of {_KNEE_TTFT_S:g} s there, {_BEYOND_TTFT_S:g} s and more beyond",
@@ -132,7 +127,7 @@ def _envelope_claims(envelope: Envelope) -> tuple[Claim, ...]:
         ),
         Claim(
             text=f"Its peak is {_PEAK_TOKENS_PER_S:,.0f} output token/s at 3 req/s, without a failure (within 30 %)",
-            held=abs(tokens.mean / _PEAK_TOKENS_PER_S - 1) <= _NEARLY and _mean(envelope[_PEAK_RPS], "errors").mean == 0,
+            held=abs(tokens.mean / _PEAK_TOKENS_PER_S - 1) <= _NEARLY and mean_of(envelope[_PEAK_RPS], "errors").mean == 0,
             shown=f"{tokens.text(0)} token/s",
         ),
     )  # fmt: skip
@@ -146,14 +141,14 @@ def _table(rows: Rows) -> Table:
             (
                 f"{row.label}, {row.arm}",
                 f"{row.replicas:g} ({most})",
-                f"{_mean(each, 'replicas').text(2)} ({max(one.most for one in each)})",
+                f"{mean_of(each, 'replicas').text(2)} ({max(one.most for one in each)})",
                 f"{row.ttft_p99_s:g}",
-                _mean(each, "ttft_p99_s").text(1),
+                mean_of(each, "ttft_p99_s").text(1),
                 "–" if row.itl_p99_ms is None else f"{row.itl_p99_ms:g}",
-                _mean(each, "itl_p99_ms").text(1),
+                mean_of(each, "itl_p99_ms").text(1),
                 "–" if row.errors is None else str(row.errors),
-                _mean(each, "errors").text(0),
-                _mean(each, "done").text(0),
+                mean_of(each, "errors").text(0),
+                mean_of(each, "done").text(0),
             )
         )
     head = (
@@ -171,7 +166,7 @@ def _table(rows: Rows) -> Table:
 def _picture(rows: Rows) -> Picture:
     points = []
     for row, each in rows:
-        x, found = f"{row.label}, {row.arm}", _mean(each, "ttft_p99_s")
+        x, found = f"{row.label}, {row.arm}", mean_of(each, "ttft_p99_s")
         points.append(Point(x=x, y=row.ttft_p99_s, series="published"))
         points.append(Point(x=x, y=found.mean, series="twin", low=found.low, high=found.high))
     return Picture(
@@ -188,14 +183,14 @@ def _claims(rows: Rows) -> tuple[Claim, ...]:
     heavy = {row.arm: (row, each) for row, each in rows if row.label == "prefill-heavy"}
 
     def ttft(arm: str) -> float:
-        return _mean(heavy[arm][1], "ttft_p99_s").mean
+        return mean_of(heavy[arm][1], "ttft_p99_s").mean
 
     def replicas(arm: str) -> float:
-        return _mean(heavy[arm][1], "replicas").mean
+        return mean_of(heavy[arm][1], "replicas").mean
 
     static = heavy[STATIC][1]
-    itl = _mean(static, "itl_p99_ms").mean
-    errors = {arm: _mean(heavy[arm][1], "errors").mean for arm in heavy}
+    itl = mean_of(static, "itl_p99_ms").mean
+    errors = {arm: mean_of(heavy[arm][1], "errors").mean for arm in heavy}
     return (
         Claim(
             text="Two static replicas: P99 TTFT of 555.3 s and P99 ITL of 58.2 ms (within 10 %)",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from models.reproduction import Claim, Picture, Point, Reproduction, Table
 from models.simulation import Outcome
-from planner.reproduction.intervals import Estimate, estimate
+from planner.reproduction.intervals import Estimate, estimate, mean_of
 from planner.reproduction.wva_parameters import cluster_parameters
-from planner.reproduction.wva_runs import Runs, Seen, cluster_runs, mean
+from planner.reproduction.wva_runs import Runs, Seen, cluster_runs
 from planner.reproduction.wva_setup import HPA, OURS, RATES_RPS, SOURCE, WVA, Cluster
 from planner.reproduction.wva_variations import beyond_the_cap, what_if, whose_doing
 
@@ -46,27 +47,22 @@ _POLICIES: Final = (WVA, HPA, OURS)
 _NEARLY: Final = 1e-9
 
 
-def _base(name: str, title: str, seeds: int, place: str) -> Callable[..., Reproduction]:
-    def make(**parts: object) -> Reproduction:
-        return Reproduction.model_validate(
-            {
-                "name": name,
-                "title": title,
-                "source": f"{SOURCE}, {place}",
-                "seeds": seeds,
-                "parameters": cluster_parameters(Cluster(), seeds),
-            }
-            | parts
-        )
-
-    return make
+def _base(name: str, title: str, seeds: int, place: str) -> partial[Reproduction]:
+    return partial(
+        Reproduction,
+        name=name,
+        title=title,
+        source=f"{SOURCE}, {place}",
+        seeds=seeds,
+        parameters=cluster_parameters(Cluster(), seeds),
+    )
 
 
 def _bars(runs: Runs, figure: str, *, name: str, title: str, y: str, published: bool = True) -> Picture:
     points = []
     for rate in RATES_RPS:
         for policy in _POLICIES:
-            found = mean(runs[policy, rate], figure)
+            found = mean_of(runs[policy, rate], figure)
             x = f"{rate:g} req/s"
             points.append(Point(x=x, y=found.mean, series=policy, low=found.low, high=found.high))
             if published and (policy, rate) in PUBLISHED[figure]:
@@ -74,12 +70,8 @@ def _bars(runs: Runs, figure: str, *, name: str, title: str, y: str, published: 
     return Picture(name=name, title=title, kind="bars", x="offered", y=y, points=tuple(points))
 
 
-def _all(runs: Runs, holds: Callable[[float], bool], rates: Sequence[float] = RATES_RPS) -> bool:
-    return all(holds(rate) for rate in rates)
-
-
 def _mean(runs: Runs, policy: str, rate: float, figure: str) -> float:
-    return mean(runs[policy, rate], figure).mean
+    return mean_of(runs[policy, rate], figure).mean
 
 
 def _beside(runs: Runs, figure: str, rates: Sequence[float], policies: Sequence[str], digits: int) -> str:
@@ -96,9 +88,10 @@ def figure_4(seeds: int) -> Reproduction:
     runs = cluster_runs(seeds)
     gain = _mean(runs, WVA, _SEVERAL, "goodput_rps") / _mean(runs, HPA, _SEVERAL, "goodput_rps")
 
-    def at_least(ours: str, theirs: str) -> Callable[[float], bool]:
-        return lambda rate: (
+    def at_least(ours: str, theirs: str) -> bool:
+        return all(
             _mean(runs, ours, rate, "goodput_rps") >= _mean(runs, theirs, rate, "goodput_rps") - _NEARLY
+            for rate in RATES_RPS
         )
 
     return _base("wva-fig4", "Served requests at the cap of ten replicas: WVA, HPA and our planner", seeds, "figure 4")(
@@ -109,7 +102,7 @@ def figure_4(seeds: int) -> Reproduction:
         claims=(
             Claim(
                 text="WVA serves at least what HPA serves, at each rate",
-                held=_all(runs, at_least(WVA, HPA)),
+                held=at_least(WVA, HPA),
                 shown=_beside(runs, "goodput_rps", RATES_RPS, (WVA, HPA), 2),
             ),
             Claim(
@@ -120,7 +113,7 @@ def figure_4(seeds: int) -> Reproduction:
             ),
             Claim(
                 text="Ours serves at least what WVA serves, at each rate",
-                held=_all(runs, at_least(OURS, WVA)),
+                held=at_least(OURS, WVA),
                 shown=_beside(runs, "goodput_rps", RATES_RPS, (OURS, WVA), 2),
             ),
             _no_more_hours(runs),
@@ -132,8 +125,9 @@ def figure_4(seeds: int) -> Reproduction:
 def _no_more_hours(runs: Runs) -> Claim:
     return Claim(
         text="Ours does so with no more replica-hours than WVA, at each rate, and the same cap",
-        held=_all(
-            runs, lambda rate: _mean(runs, OURS, rate, "replica_h") <= _mean(runs, WVA, rate, "replica_h") + _NEARLY
+        held=all(
+            _mean(runs, OURS, rate, "replica_h") <= _mean(runs, WVA, rate, "replica_h") + _NEARLY
+            for rate in RATES_RPS
         ),
         shown="mean replicas " + _beside(runs, "replicas", RATES_RPS, (OURS, WVA), 2),
     )  # fmt: skip
@@ -149,11 +143,11 @@ def _served(runs: Runs) -> Table:
                 (
                     f"{rate:g} req/s, {policy}",
                     estimate([run.arrived / Cluster().measured_s for run in each]).text(2),
-                    mean(each, "goodput_rps").text(2),
+                    mean_of(each, "goodput_rps").text(2),
                     "–" if published is None else f"{published:g}",
-                    mean(each, "failed").text(1, scale=100),
-                    mean(each, "replicas").text(2),
-                    mean(each, "replica_h").text(2),
+                    mean_of(each, "failed").text(1, scale=100),
+                    mean_of(each, "replicas").text(2),
+                    mean_of(each, "replica_h").text(2),
                 )
             )
     head = ("", "offered, req/s", "served, req/s", "published", "failed, %", "replicas", "replica-hours")
@@ -173,7 +167,7 @@ def figure_5(seeds: int) -> Reproduction:
         claims=(
             Claim(
                 text="WVA fails no more than HPA at 2, 3 and 5 req/s",
-                held=_all(runs, lambda rate: _mean(runs, WVA, rate, "failed") <= _mean(runs, HPA, rate, "failed"), _BELOW_CAP),
+                held=all(_mean(runs, WVA, rate, "failed") <= _mean(runs, HPA, rate, "failed") for rate in _BELOW_CAP),
                 shown=_beside(runs, "failed", _BELOW_CAP, (WVA, HPA), 3),
             ),
             Claim(
@@ -188,7 +182,7 @@ def figure_5(seeds: int) -> Reproduction:
             ),
             Claim(
                 text="Ours fails no more than WVA at any rate",
-                held=_all(runs, lambda rate: _mean(runs, OURS, rate, "failed") <= _mean(runs, WVA, rate, "failed") + _NEARLY),
+                held=all(_mean(runs, OURS, rate, "failed") <= _mean(runs, WVA, rate, "failed") + _NEARLY for rate in RATES_RPS),
                 shown=_beside(runs, "failed", RATES_RPS, (OURS, WVA), 3),
             ),
             Claim(
@@ -235,7 +229,7 @@ def _causes(runs: Runs) -> Table:
                 (
                     f"{rate:g} req/s, {policy}",
                     estimate([float(run.arrived) for run in each]).text(0),
-                    mean(each, "failed").text(2, scale=100),
+                    mean_of(each, "failed").text(2, scale=100),
                     *(
                         estimate([run.share(*which) for run in each]).text(2, scale=100)
                         for _, which in causes
@@ -254,7 +248,7 @@ def figure_6(seeds: int) -> Reproduction:
     def order(figure: str, label: str) -> Claim:
         return Claim(
             text=f"Mean {label} of WVA below that of HPA at 2, 3 and 5 req/s",
-            held=_all(runs, lambda rate: _mean(runs, WVA, rate, figure) < _mean(runs, HPA, rate, figure), _BELOW_CAP),
+            held=all(_mean(runs, WVA, rate, figure) < _mean(runs, HPA, rate, figure) for rate in _BELOW_CAP),
             shown=_beside(runs, figure, _BELOW_CAP, (WVA, HPA), 3),
         )  # fmt: skip
 
@@ -291,9 +285,9 @@ def _latencies(runs: Runs) -> Table:
             rows.append(
                 (
                     f"{rate:g} req/s, {policy}",
-                    mean(each, "ttft_s").text(2),
+                    mean_of(each, "ttft_s").text(2),
                     "–" if ttft is None else f"{ttft:g}",
-                    mean(each, "itl_s").text(1, scale=1000),
+                    mean_of(each, "itl_s").text(1, scale=1000),
                     "–" if itl is None else f"{itl:g}",
                 )
             )
@@ -316,7 +310,7 @@ def replicas(seeds: int) -> Reproduction:
         claims=(
             Claim(
                 text="WVA uses fewer replicas than HPA at moderate load (2 and 3 req/s)",
-                held=_all(runs, lambda rate: _mean(runs, WVA, rate, "replicas") < _mean(runs, HPA, rate, "replicas"), _MODERATE),
+                held=all(_mean(runs, WVA, rate, "replicas") < _mean(runs, HPA, rate, "replicas") for rate in _MODERATE),
                 shown=_beside(runs, "replicas", _MODERATE, (WVA, HPA), 2),
             ),
             Claim(
@@ -347,11 +341,11 @@ def _counts(runs: Runs) -> Table:
     rows = [
         (
             f"{rate:g} req/s, {policy}",
-            mean(runs[policy, rate], "replicas").text(2),
+            mean_of(runs[policy, rate], "replicas").text(2),
             _cause(runs[policy, rate], Outcome.REJECTED_429).text(2, scale=100),
             _cause(runs[policy, rate], Outcome.ABORTED).text(2, scale=100),
-            mean(runs[policy, rate], "aborts").text(1),
-            mean(runs[policy, rate], "watts").text(1, scale=1e-3),
+            mean_of(runs[policy, rate], "aborts").text(1),
+            mean_of(runs[policy, rate], "watts").text(1, scale=1e-3),
         )
         for rate in RATES_RPS
         for policy in _POLICIES

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from models.simulation import Outcome
-from planner.reproduction.intervals import Estimate, estimate
 from planner.reproduction.wva_setup import (
     HPA,
     OURS,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from planner.simulation.result import Result
 
-__all__ = ["Runs", "Seen", "cluster_runs", "mean", "run_policy"]
+__all__ = ["Runs", "Seen", "cluster_runs", "run_policy"]
 
 _HOUR_S = 3600.0
 _SHOWN = (Outcome.REJECTED_429, Outcome.REJECTED_503, Outcome.ABORTED, Outcome.TIMED_OUT, Outcome.UNFINISHED)
@@ -120,8 +119,3 @@ def cluster_runs(
         for rate in rates_rps
         for policy in policies
     }
-
-
-def mean(runs: Sequence[Seen], figure: str) -> Estimate:
-    """Mean of a figure over seeds."""
-    return estimate([float(getattr(run, figure)) for run in runs])

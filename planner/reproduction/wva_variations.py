@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from models.reproduction import Table
-from planner.reproduction.wva_runs import cluster_runs, mean
+from planner.reproduction.intervals import mean_of
+from planner.reproduction.wva_runs import cluster_runs
 from planner.reproduction.wva_setup import HPA, OURS, OURS_REFUSING, WVA, WVA_HELD, Cluster
 
 __all__ = ["VARIATIONS", "beyond_the_cap", "what_if", "whose_doing"]
@@ -39,10 +40,10 @@ def what_if(seeds: int) -> Table:
         rows.append(
             (
                 name,
-                mean(wva, "failed").text(1, scale=100),
-                mean(hpa, "failed").text(1, scale=100),
-                mean(wva, "replicas").text(1),
-                mean(hpa, "replicas").text(1),
+                mean_of(wva, "failed").text(1, scale=100),
+                mean_of(hpa, "failed").text(1, scale=100),
+                mean_of(wva, "replicas").text(1),
+                mean_of(hpa, "replicas").text(1),
             )
         )
     head = ("at 5 req/s", "WVA failed, %", "HPA failed, %", "WVA replicas", "HPA replicas")
@@ -61,8 +62,8 @@ def whose_doing(seeds: int) -> Table:
                 text
                 for rate in rates
                 for text in (
-                    mean(runs[policy, rate], "failed").text(1, scale=100),
-                    mean(runs[policy, rate], "replicas").text(1),
+                    mean_of(runs[policy, rate], "failed").text(1, scale=100),
+                    mean_of(runs[policy, rate], "replicas").text(1),
                 )
             ),
         )
@@ -83,10 +84,10 @@ def beyond_the_cap(seeds: int) -> Table:
         rows.append(
             (
                 policy,
-                mean(each, "goodput_rps").text(2),
-                mean(each, "failed").text(1, scale=100),
-                mean(each, "replicas").text(2),
-                mean(each, "ttft_s").text(1),
+                mean_of(each, "goodput_rps").text(2),
+                mean_of(each, "failed").text(1, scale=100),
+                mean_of(each, "replicas").text(2),
+                mean_of(each, "ttft_s").text(1),
             )
         )
     head = (f"at {_BEYOND_RPS:g} req/s", "served, req/s", "failed, %", "replicas", "TTFT, s")

@@ -86,8 +86,8 @@ _NOTES: Final = (
 
 def _claim(each: Comparison, part: str) -> Claim:
     goals = " and ".join(
-        f"{what} within {most * _PERCENT:.0f} %"
-        for what, most in (("throughput", 0.05), ("TTFT and ITL", 0.15))
+        f"{what} within {goal.most * _PERCENT:.0f} %"
+        for what, goal in (("throughput", GOALS[0]), ("TTFT and ITL", GOALS[-1]))
     )
     shown = ", ".join(f"{goal.title} {_percent(each.error(part, goal.figure))}" for goal in GOALS)
     return Claim(
