@@ -9,7 +9,7 @@ from typing import Final
 
 from models.plan import Step
 from planner.manifests.route import Change, Route
-from planner.wording import stuck_sentence
+from planner.wording import counted, stuck_sentence
 
 __all__ = [
     "GAUGE",
@@ -75,8 +75,8 @@ def counts_of(change: Change) -> str:
     name = f"{target.label}: {target.object.kind} {target.namespace}/{target.object.name}"
     places = _places(change)
     if change.old == change.new:
-        return f"{name} stays at {_counted(change.new, 'replica')}{places}"
-    return f"{name} from {change.old} to {_counted(change.new, 'replica')}{places}"
+        return f"{name} stays at {counted(change.new, 'replica')}{places}"
+    return f"{name} from {change.old} to {counted(change.new, 'replica')}{places}"
 
 
 def _places(change: Change) -> str:
@@ -103,9 +103,9 @@ def gauge_of(change: Change) -> str:
 def not_done(step: Step) -> str:
     """A step that no object carries out."""
     if step.candidate is None:
-        counts = f"from {step.before} to {_counted(step.after, 'node')}"
+        counts = f"from {step.before} to {counted(step.after, 'node')}"
         return f"Not done here: the nodes added to pool {step.pool}, {counts}."
-    counts = f"from {step.before} to {_counted(step.after, 'replica')}"
+    counts = f"from {step.before} to {counted(step.after, 'replica')}"
     return (
         f"Not done here, for want of an object: {step.service}/{step.variant} in pool {step.pool}, {counts}."
     )
@@ -125,7 +125,3 @@ def left_to_do(route: Route) -> Iterator[str]:
             yield f"wave {number}: {not_done(step)}"
         for change in stage.swaps:
             yield f"wave {number}: {counts_of(change)}; no command moves replicas between the places of one object."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

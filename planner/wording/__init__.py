@@ -41,7 +41,7 @@ from planner.wording.numbers import (
     used_of,
 )
 from planner.wording.origins import modeled_sentence
-from planner.wording.phrases import capital, some_of
+from planner.wording.phrases import capital, counted, some_of
 from planner.wording.promises import distance_phrase, promises_phrase, statistic_phrase
 from planner.wording.reasons import reason_sentence
 from planner.wording.relaxations import (
@@ -79,6 +79,7 @@ __all__ = [
     "capital",
     "conflict_rows",
     "conflict_sentence",
+    "counted",
     "difference_sentence",
     "distance_phrase",
     "engines_sentence",

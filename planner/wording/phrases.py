@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["capital", "some_of"]
+__all__ = ["capital", "counted", "some_of"]
 
 
 def capital(text: str) -> str:
     """A phrase as a sentence begins; names inside of it stay as they are."""
     return text[:1].upper() + text[1:]
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 wave``, ``2 waves``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def some_of(names: Sequence[str], most: int) -> str:

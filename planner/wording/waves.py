@@ -9,6 +9,7 @@ from typing import Final
 from models.plan import Plan, Step, StepKind, Stuck, Wave
 from models.report import Assessment, Comparison, FewestMoves
 from planner.wording.numbers import money, number, number_up, percent, quantity
+from planner.wording.phrases import counted
 
 __all__ = ["near_sentence", "rollout_sentence", "stuck_sentence", "time_span", "wave_sentence"]
 
@@ -33,7 +34,7 @@ def rollout_sentence(plan: Plan) -> str:
     """How long the way is: ``3 waves, about 7 min, 29 changes; proven to be the fewest waves.``."""
     if not plan.waves:
         return "Nothing changes: what runs is the plan." if plan.stuck is None else "No wave is possible."
-    waves = f"{_counted(len(plan.waves), 'wave')}, about {time_span(plan.duration_s)}"
+    waves = f"{counted(len(plan.waves), 'wave')}, about {time_span(plan.duration_s)}"
     changes = quantity(plan.changes, "change")
     if plan.stuck is not None:
         return f"{waves}, and then no further on the way of {changes}."
@@ -59,7 +60,7 @@ def wave_sentence(wave: Wave, *, most: int | None = None) -> str:
     ]
     if most is not None and len(told) > most:
         parts.append(f"and {len(told) - most} more steps")
-    more = [f"{_counted(gpus, 'GPU')} of {pool}" for pool, gpus in sorted(wave.extra_gpus.items()) if gpus]
+    more = [f"{counted(gpus, 'GPU')} of {pool}" for pool, gpus in sorted(wave.extra_gpus.items()) if gpus]
     if more:
         parts.append(f"takes {' and '.join(more)} more than start and plan")
     # Cancelling takes no time that is known.
@@ -94,7 +95,7 @@ def near_sentence(found: FewestMoves, answer: Assessment, beside: Sequence[Compa
         return f"{within} no plan needs fewer changes."
     cost = f"{money(other.cost)} {unit}".strip()
     waves = found.rollout
-    reached = f", {_counted(len(waves.waves), 'wave')}" if waves is not None and waves.stuck is None else ""
+    reached = f", {counted(len(waves.waves), 'wave')}" if waves is not None and waves.stuck is None else ""
     doubt = "" if found.proven else "; fewer may do"
     return (
         f"{within} ({cost}, {_difference(other.cost, answer.cost)}): {quantity(other.changes, 'change')} "
@@ -114,7 +115,7 @@ def time_span(seconds: float) -> str:
 def _what(step: Step) -> str:
     if step.candidate is None:
         way = "from" if step.kind is StepKind.REMOVE_NODES else "to"
-        return f"{_counted(step.count, 'node')} {way} {step.pool}"
+        return f"{counted(step.count, 'node')} {way} {step.pool}"
     return f"{step.count} × {step.service}/{step.variant} on {step.pool}"
 
 
@@ -126,7 +127,7 @@ def _difference(value: float, beside: float) -> str:
 
 
 def _more_gpus(stuck: Stuck) -> list[str]:
-    return [f"{_counted(gpus, 'GPU')} more in pool {pool}" for pool, gpus in sorted(stuck.extra_gpus.items())]
+    return [f"{counted(gpus, 'GPU')} more in pool {pool}" for pool, gpus in sorted(stuck.extra_gpus.items())]
 
 
 def _less_served(stuck: Stuck) -> list[str]:
@@ -135,7 +136,3 @@ def _less_served(stuck: Stuck) -> list[str]:
     return [
         f"{number_up(share * 100, 3)} % less of {service} served for a while" for service, share in shares
     ]
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -19,7 +19,7 @@ from models.observation import (
 from planner.cli.screen.fleet import pools_table, quotas_table, variants_table
 from planner.cli.screen.layout import Column, bullets, section, table
 from planner.cli.screen.plain import LONGEST, plain
-from planner.wording import number, percent
+from planner.wording import counted, number, percent
 
 __all__ = ["show_observation"]
 
@@ -43,7 +43,7 @@ def show_observation(console: Console, seen: Observation, *, every: bool = False
     style = "bold" if seen.complete else "bold yellow"
     what = f"{len(seen.engines)} engines{f' ({counts})' if counts else ''}"
     if seen.variants or seen.pools:
-        what = f"{_counted(seen.variants, 'variant')}, {_counted(seen.pools, 'pool')}, {what}"
+        what = f"{counted(len(seen.variants), 'variant')}, {counted(len(seen.pools), 'pool')}, {what}"
     console.print(Text(f"{what}{whole}", style=style))
     _show_clusters(console, seen, every=every)
     if seen.engines:
@@ -58,10 +58,6 @@ def show_observation(console: Console, seen: Observation, *, every: bool = False
     if seen.findings:
         section(console, "Findings", style="bold yellow")
         bullets(console, map(_sentence, seen.findings))
-
-
-def _counted(things: Sequence[object], noun: str) -> str:
-    return f"{len(things)} {noun}{'s' * (len(things) != 1)}"
 
 
 def _show_clusters(console: Console, seen: Observation, *, every: bool) -> None:
