@@ -273,7 +273,7 @@ def _show_downloads(played: Played) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Figures, JSON",
-            played.told.model_dump_json(indent=1),
+            lambda: played.told.model_dump_json(indent=1),
             file_name="replay.json",
             mime="application/json",
             icon=":material/download:",
@@ -283,7 +283,7 @@ def _show_downloads(played: Played) -> None:
         if path.is_file():
             st.download_button(
                 "All tables, ZIP",
-                path.read_bytes(),
+                path.read_bytes,
                 file_name="replay.zip",
                 mime="application/zip",
                 icon=":material/folder_zip:",
