@@ -53,40 +53,31 @@ _MANY: Final = 40
 
 def minimize_unserved(descent: Descent, index: Index) -> None:
     """Solve the unserved levels of every priority class, most important first."""
-    classes = list(_classes(index))
+    classes = [_class(descent, index, label, demands) for label, demands in _classes(index)]
     if not classes:
         descent.minimize(Goal("unserved", {}, unit_name="req/s"))
         return
-    _foresee(descent, index, classes)
-    for position, (label, demands) in enumerate(classes):
+    _foresee(descent, classes)
+    for position, one in enumerate(classes):
         # Later classes and the cost wait: what one class does not use is there for the next.
         share = max(1 / (len(classes) - position + 1), _CLASS)
-        load = unserved_load_goal(index, demands, f"unserved-load/{label}")
-        by_size = tuple(d.service for d in sorted(demands, key=lambda d: (d.arrival_rps, d.service)))
-        if _Class(descent, coarsest(index, demands), label, load, by_size).share_out(share) == 0:
-            load = Goal(load.name, {}, unit_name="req/s")
+        nobody = one.share_out(share) == 0
+        load = Goal(one.load.name, {}, unit_name="req/s") if nobody else one.load
         descent.minimize(load, share=share)
 
 
-def _foresee(descent: Descent, index: Index, classes: Sequence[tuple[str, tuple[Demand, ...]]]) -> None:
+def _foresee(descent: Descent, classes: Sequence[_Class]) -> None:
     """A plan that serves as many of the first classes whole as can be, where one is found soon.
 
     Their levels are proven by it. Asked for alone, none of them would say what a plan should be made of.
     """
-    held = [_capped(coarsest(index, demands), 0) for _, demands in classes]
     for count in range(len(classes) - 1, 0, -1):
-        label, demands = classes[count]
-        load = unserved_load_goal(index, demands, f"unserved-load/{label}")
-        rows = tuple(row for rows in held[:count] for row in rows)
-        outcome = descent.probe(load, rows, _FORESEEING * descent.seconds_left, gap=_ANY)
+        rows = tuple(row for one in classes[:count] for row in one.capped(dict.fromkeys(one.shares, 0)))
+        outcome = descent.probe(classes[count].load, rows, _FORESEEING * descent.seconds_left, gap=_ANY)
         if outcome.values is not None:
             descent.values = descent.hint = outcome.values
         if outcome.termination is not Termination.INFEASIBLE:
             return
-
-
-def _capped(shares: Shares, cap: int) -> tuple[Row, ...]:
-    return tuple(Row(("unserved", service), terms, upper=cap) for service, terms in shares.items())
 
 
 def _classes(index: Index) -> Iterator[tuple[str, tuple[Demand, ...]]]:
@@ -104,6 +95,12 @@ def coarsest(index: Index, demands: tuple[Demand, ...]) -> Shares:
     shares = {demand.service: unserved_share(demand, index) for demand in demands}
     step = gcd(*(weight for terms in shares.values() for weight in terms.values()))
     return {service: {key: w // step for key, w in terms.items()} for service, terms in shares.items()}
+
+
+def _class(descent: Descent, index: Index, label: str, demands: tuple[Demand, ...]) -> _Class:
+    load = unserved_load_goal(index, demands, f"unserved-load/{label}")
+    by_size = tuple(d.service for d in sorted(demands, key=lambda d: (d.arrival_rps, d.service)))
+    return _Class(descent, coarsest(index, demands), label, load, by_size)
 
 
 @dataclass
@@ -180,10 +177,14 @@ class _Class:
             Proved(goal, found.bound, found.proven(), lambda v: stepped(worst(shares, v), step))
         )
 
-    def _held(self) -> tuple[Row, ...]:
+    def capped(self, caps: Mapping[ServiceId, int]) -> tuple[Row, ...]:
+        """Rows that keep the shares of some services at most so large."""
         return tuple(
-            Row(("unserved", service), self.shares[service], upper=cap) for service, cap in self.caps.items()
+            Row(("unserved", service), self.shares[service], upper=cap) for service, cap in caps.items()
         )
+
+    def _held(self) -> tuple[Row, ...]:
+        return self.capped(self.caps)
 
     def _own(self, values: Mapping[Key, int]) -> dict[Key, int]:
         return {column.key: values[column.key] for column in self.descent.program.columns}
