@@ -62,10 +62,7 @@ def parse_solver_solution(text: str, *, file: str) -> Values:
     pairs = _json_pairs(text)
     if pairs is None:
         lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1)]
-        read = _format_of(lines)
-        pairs = read(lines)
-        if read is _plain:
-            pairs = iter(_told_once([*pairs]))
+        pairs = _format_of(lines)(lines)
     found: dict[str, float] = {}
     findings: list[Finding] = []
     for number, name, value in pairs:
@@ -84,11 +81,6 @@ def parse_solver_solution(text: str, *, file: str) -> Values:
     if more > 0:
         findings[_MOST_FINDINGS:] = [Finding(file, None, "", f"{more} more problems")]
     return Values(found, tuple(findings))
-
-
-def _told_once(pairs: list[_Pair]) -> list[_Pair]:
-    """The pairs of a file without a format of its own: where the first line is none, the file is something else."""
-    return pairs[:1] if pairs and not pairs[0][1] else pairs
 
 
 def _json_pairs(text: str) -> Pairs | None:
@@ -154,10 +146,16 @@ def _cbc(lines: Iterable[tuple[int, str]]) -> Pairs:
 
 
 def _plain(lines: Iterable[tuple[int, str]]) -> Pairs:
-    """``name value`` or ``name = value``; comments and empty lines are left out."""
-    for number, line in lines:
-        if line and not line.startswith(_COMMENT):
-            yield _pair(number, line)
+    """``name value`` or ``name = value``; comments and empty lines are left out.
+
+    Where the first line is none of these, the file is something else, which is said once.
+    """
+    pairs = (_pair(number, line) for number, line in lines if line and not line.startswith(_COMMENT))
+    first = next(pairs, None)
+    if first is not None:
+        yield first
+        if first[1]:
+            yield from pairs
 
 
 def _pair(number: int, line: str) -> _Pair:
