@@ -12,7 +12,6 @@ and not to its metrics.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -67,6 +66,9 @@ def compute_limit(limits: EngineLimits | None, traffic: Traffic) -> int:
 
 def median(values: Sequence[int]) -> int:
     """The middle one; of an even number the whole mean of the middle two; 0 of none."""
+    # Every plan loads this module, and few need the middle of anything.
+    import statistics
+
     return int(statistics.median(values)) if values else 0
 
 
