@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from models.observation import Observation, QuotaObservation, TrafficObservation
 from planner.cli.app import app
+from planner.cli.screen.observation import show_observation
 from tests.page_servers import an_engine_page, free_port, served
 
 EMPTY = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}}).encode()
@@ -120,3 +124,25 @@ def test_only_the_first_engines_are_shown_unless_all_are_asked_for(tmp_path: Pat
     path.write_text("".join(an_engine_page(engine=str(rank)) for rank in range(50)))
     assert "and 10 more" in run("--metrics", path).stdout
     assert "and 10 more" not in run("--metrics", path, "--all").stdout
+
+
+def test_what_is_left_out_is_told_of_every_table() -> None:
+    seen = Observation(
+        at_s=0.0,
+        traffic=tuple(TrafficObservation(model=f"m{n}", namespace="a") for n in range(43)),
+        quotas=tuple(
+            QuotaObservation(namespace=f"n{n}", resource="requests.nvidia.com/gpu", hard=1, used=0)
+            for n in range(45)
+        ),
+    )
+    told = [_shown(seen, every=every) for every in (False, True)]
+    assert ["and 3 more; --all shows them" in text for text in told] == [True, False]
+    assert ["and 5 more; --all shows them" in text for text in told] == [True, False]
+
+
+def _shown(seen: Observation, *, every: bool) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    show_observation(console, seen, every=every)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -30,6 +30,7 @@ _STYLES: Final = {
     Freshness.UNAVAILABLE: "red",
     Freshness.MISSING: "red",
 }
+_Row = TypeVar("_Row")
 _UNKNOWN: Final = "?"
 """Not zero: nobody said."""
 
@@ -45,34 +46,38 @@ def show_observation(console: Console, seen: Observation, *, every: bool = False
     if seen.variants or seen.pools:
         what = f"{counted(len(seen.variants), 'variant')}, {counted(len(seen.pools), 'pool')}, {what}"
     console.print(Text(f"{what}{whole}", style=style))
-    _show_clusters(console, seen, every=every)
+    most = None if every else _SHOWN
+    _show_clusters(console, seen, most)
     if seen.engines:
-        shown = len(seen.engines) if every else _SHOWN
         console.print()
-        console.print(_engines(seen.engines[:shown], states))
-        if len(seen.engines) > shown:
-            console.print(f"and {len(seen.engines) - shown} more; --all shows them")
+        _show_first(console, seen.engines, lambda engines: _engines(engines, states), most)
     if seen.traffic:
         section(console, "Traffic")
-        console.print(_traffic(seen.traffic if every else seen.traffic[:_SHOWN]))
+        _show_first(console, seen.traffic, _traffic, most)
     if seen.findings:
         section(console, "Findings", style="bold yellow")
         bullets(console, map(_sentence, seen.findings))
 
 
-def _show_clusters(console: Console, seen: Observation, *, every: bool) -> None:
-    shown = None if every else _SHOWN
+def _show_first(
+    console: Console, rows: Sequence[_Row], made: Callable[[Sequence[_Row]], object], most: int | None
+) -> None:
+    """Print a table of the first rows, and how many more there are."""
+    console.print(made(rows[:most]))
+    if most is not None and len(rows) > most:
+        console.print(f"and {len(rows) - most} more; --all shows them")
+
+
+def _show_clusters(console: Console, seen: Observation, most: int | None) -> None:
     if seen.variants:
         section(console, "Variants")
-        console.print(variants_table(seen.variants[:shown]))
-        if shown is not None and len(seen.variants) > shown:
-            console.print(f"and {len(seen.variants) - shown} more; --all shows them")
+        _show_first(console, seen.variants, variants_table, most)
     if seen.pools:
         section(console, "Accelerators")
         console.print(pools_table(seen.pools))
     if seen.quotas:
         section(console, "Quotas")
-        console.print(quotas_table(seen.quotas[:shown]))
+        _show_first(console, seen.quotas, quotas_table, most)
 
 
 def _engines(engines: Sequence[EngineObservation], states: Iterable[Freshness]) -> Text | object:
