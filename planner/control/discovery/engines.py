@@ -11,7 +11,7 @@ from models.engine import EngineArguments
 from planner.control.cluster.reading import at, items_of, text_at
 from planner.errors import Finding
 from planner.importers.vllm.arguments import read_arguments
-from planner.importers.vllm.pods import starts_of
+from planner.importers.vllm.pods import starts_of, words_of
 
 __all__ = ["arguments_of", "engine_of"]
 
@@ -36,20 +36,8 @@ def engine_of(pod_spec: object) -> str:
 
 
 def _is_sglang(container: Mapping[str, Any]) -> bool:
-    words = [text_at(container, "image"), *_words(container)]
+    words = [text_at(container, "image"), *words_of(container)[:_MOST_WORDS]]
     return any(_SGLANG in word.casefold() for word in words)
-
-
-def _words(container: Mapping[str, Any]) -> list[str]:
-    found: list[str] = []
-    for key in ("command", "args"):
-        given = container.get(key)
-        found += (
-            [str(each) for each in given if isinstance(each, str | int | float)]
-            if isinstance(given, list)
-            else []
-        )
-    return found[:_MOST_WORDS]
 
 
 def arguments_of(pod_spec: object) -> tuple[EngineArguments, tuple[str, ...]]:
@@ -102,7 +90,7 @@ def _sglang(container: Mapping[str, Any], problems: list[str]) -> EngineArgument
 def _flat(container: Mapping[str, Any]) -> list[str]:
     """The words of a container, those of a script among them."""
     found: list[str] = []
-    for word in _words(container):
+    for word in words_of(container)[:_MOST_WORDS]:
         found += word.replace("\\\n", " ").split() if any(sign in word for sign in " \n") else [word]
     return found[:_MOST_WORDS]
 

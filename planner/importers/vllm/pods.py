@@ -14,7 +14,7 @@ from planner.importers.anchors import unfolds
 from planner.importers.vllm.shell import Started, UnreadableTextError, serve_arguments, started
 from planner.performance.profile import read_text
 
-__all__ = ["Serving", "read_pods", "starts_of"]
+__all__ = ["Serving", "read_pods", "starts_of", "words_of"]
 
 _RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "habana.ai/gaudi")
 _PRODUCTS: Final = (
@@ -156,7 +156,7 @@ def starts_of(container: Mapping[str, Any], file: str, where: str, findings: lis
         where: in that file, for messages.
         findings: takes what cannot be read.
     """
-    words = [*_words(container.get("command")), *_words(container.get("args"))]
+    words = words_of(container)
     environment = _environment(container)
     try:
         script = _script(words)
@@ -172,6 +172,11 @@ def starts_of(container: Mapping[str, Any], file: str, where: str, findings: lis
     except UnreadableTextError as cause:
         findings.append(Finding(file, None, where, str(cause), allowed="text that a shell takes"))
         return []
+
+
+def words_of(container: Mapping[str, Any]) -> list[str]:
+    """Command and arguments of a container."""
+    return [*_words(container.get("command")), *_words(container.get("args"))]
 
 
 def _quoted(word: str) -> str:
