@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -166,9 +166,7 @@ def _moved(reading: MetricsReading, shift_s: float) -> MetricsReading:
         each if each.started_s is None else each.but(started_s=max(0.0, each.started_s + shift_s))
         for each in reading.engines
     )
-    return MetricsReading(
-        engines=engines, traffic=reading.traffic, findings=reading.findings, complete=reading.complete
-    )
+    return replace(reading, engines=engines)
 
 
 def read_observations(path: Path) -> tuple[Observation, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import Field
@@ -113,9 +114,8 @@ class KubernetesDiscovery:
         """See :class:`planner.control.protocols.CapacityDiscovery`; findings about variants are among its findings."""
         seen = self.see(now_s)
         inventory = seen.inventory
-        return Inventory(
-            pools=inventory.pools,
-            quotas=inventory.quotas,
+        return replace(
+            inventory,
             findings=(*inventory.findings, *seen.findings),
             complete=inventory.complete and seen.complete,
         )
