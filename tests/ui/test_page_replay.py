@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from planner.scenario import load_scenario
 from planner.traces.spec import KINDS
 from planner.ui.replaying.asking import POLICY_NAMES, QUESTION
 from planner.ui.replaying.playing import policy_rows, promise_rows
-from planner.ui.replaying.traffic import SHAPES, Traffic, kept_trace, planned_lines, typed_lines
+from planner.ui.replaying.traffic import SHAPES, TRACES, Traffic, kept_trace, planned_lines, typed_lines
 from planner.ui.replaying.wanted import FOLDERS, Played, Wanted, replay_task
 from planner.ui.store import default_folder
 from planner.ui.tasks.replay import run
@@ -169,6 +170,18 @@ def test_a_trace_of_a_visitor_is_kept_under_its_content_and_played(small: Scenar
     found = Played.model_validate_json(run(replay_task(small, How(), wanted).arguments, Watcher()))
     assert found.told.runs[0].total.arrivals == 20
     assert found.told.traces == ("mine.csv",)
+
+
+def test_traces_that_nobody_brings_again_are_forgotten(tmp_path: Path) -> None:
+    def brought(number: int) -> Path:
+        return tmp_path / TRACES / kept_trace(Upload("mine.csv", f"{number}".encode()), tmp_path)
+
+    first, second = brought(0), brought(1)
+    for each, hours in ((first, 3), (second, 2)):
+        os.utime(each.parent, (each.stat().st_mtime - hours * 3600,) * 2)
+    assert brought(0) == first
+    latest = [brought(number) for number in range(2, 51)]
+    assert [each.is_file() for each in (first, second, *latest)] == [True, False, *[True] * len(latest)]
 
 
 @pytest.mark.parametrize(

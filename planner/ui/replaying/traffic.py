@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -13,6 +14,7 @@ from models.scenario import Scenario
 from models.value import Value
 from models.workload import Bucket
 from planner.errors import ConfigurationError, Finding
+from planner.ui.replaying.keeping import forget_old
 from planner.ui.uploads import Upload, faults_of
 
 __all__ = ["SHAPES", "TRACES", "Traffic", "kept_trace", "planned_lines", "typed_lines"]
@@ -21,6 +23,7 @@ TRACES: Final = "traces"
 """Folder below that of workspaces in which uploaded traces lie."""
 
 _SUFFIXES: Final = (".csv", ".jsonl")
+_KEPT: Final = 50
 _STEPS: Final = (0.5, 1.0, 1.5, 1.0, 0.5)
 
 
@@ -107,7 +110,7 @@ def typed_lines(text: str) -> tuple[str, ...]:
 
 
 def kept_trace(upload: Upload, folder: Path) -> str:
-    """The name under which an uploaded trace is kept: equal files have one.
+    """The name under which an uploaded trace is kept: equal files have one, and old ones are forgotten.
 
     Args:
         upload: as the browser sent it.
@@ -124,4 +127,6 @@ def kept_trace(upload: Upload, folder: Path) -> str:
     path = folder / TRACES / name
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_bytes(upload.content)
+    os.utime(path.parent)  # brought again, it is new again
+    forget_old(folder / TRACES, _KEPT)
     return name

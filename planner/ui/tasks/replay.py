@@ -27,6 +27,7 @@ from planner.replaying import (
     told_replay,
 )
 from planner.traces import Change, HowRead, Trace, TraceFile, open_traces
+from planner.ui.replaying.keeping import forget_old
 from planner.ui.replaying.traffic import TRACES
 from planner.ui.replaying.wanted import FOLDERS, Played, Wanted
 from planner.ui.store import default_folder
@@ -208,6 +209,5 @@ def _archived(folder: Path, runs: list[Run], name: str) -> str:
     kept = default_folder() / FOLDERS
     kept.mkdir(mode=0o700, parents=True, exist_ok=True)
     (kept / f"{name}.zip").write_bytes(out.getvalue())
-    for old in sorted(kept.glob("*.zip"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
-        old.unlink(missing_ok=True)
+    forget_old(kept, _KEPT)
     return f"{name}.zip"
