@@ -14,7 +14,7 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -281,19 +281,10 @@ class ControlPlane:
             "proxy-client-cert-file": pki / "proxy.crt",
             "proxy-client-key-file": pki / "proxy.key",
         }
-        return [
-            str(self.binaries / "kube-apiserver"),
-            *(f"--{name}={value}" for name, value in settings.items()),
-        ]
+        return self._with_flags("kube-apiserver", settings)
 
     def _controller_manager(self) -> list[str]:
         settings = {
-            "kubeconfig": self.kubeconfig(),
-            "leader-elect": "false",
-            "bind-address": "127.0.0.1",
-            "secure-port": self._ports["controller-manager"],
-            "port": 0,
-            "cert-dir": self.folder / "pki-manager",
             "service-account-private-key-file": self.folder / "pki" / "accounts.key",
             # Nobody renews the leases of these nodes, and they are not to be lost for it.
             "controllers": "*,-nodelifecycle",
@@ -301,21 +292,21 @@ class ControlPlane:
             "horizontal-pod-autoscaler-downscale-stabilization": "5s",
             "horizontal-pod-autoscaler-initial-readiness-delay": "1s",
         }
-        return [
-            str(self.binaries / "kube-controller-manager"),
-            *(f"--{name}={value}" for name, value in settings.items()),
-        ]
+        return self._with_flags("kube-controller-manager", self._alone("controller-manager") | settings)
 
     def _scheduler(self) -> list[str]:
-        settings = {
+        return self._with_flags("kube-scheduler", self._alone("scheduler"))
+
+    def _alone(self, part: str) -> dict[str, object]:
+        """Settings of a part of which there is one, and which nobody has to reach."""
+        return {
             "kubeconfig": self.kubeconfig(),
             "leader-elect": "false",
             "bind-address": "127.0.0.1",
-            "secure-port": self._ports["scheduler"],
+            "secure-port": self._ports[part],
             "port": 0,
-            "cert-dir": self.folder / "pki-scheduler",
+            "cert-dir": self.folder / f"pki-{part}",
         }
-        return [
-            str(self.binaries / "kube-scheduler"),
-            *(f"--{name}={value}" for name, value in settings.items()),
-        ]
+
+    def _with_flags(self, binary: str, settings: Mapping[str, object]) -> list[str]:
+        return [str(self.binaries / binary), *(f"--{name}={value}" for name, value in settings.items())]

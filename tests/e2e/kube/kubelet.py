@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from planner.clock import SystemClock
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import PODS
-from planner.control.cluster.reading import Object, at, items_of, name_of, namespace_of, text_at
+from planner.control.cluster.reading import Object, at, is_ending, items_of, name_of, namespace_of, text_at
 from planner.control.cluster.transport import Call
 
 __all__ = ["Kubelets"]
@@ -52,7 +52,7 @@ class Kubelets:
 
     def _tend(self, pod: Object, number: int) -> None:
         try:
-            if at(pod, "metadata", "deletionTimestamp"):
+            if is_ending(pod):
                 self._remove(pod)
             elif self._is_due(pod):
                 self._api.patch(
