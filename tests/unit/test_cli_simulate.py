@@ -234,7 +234,7 @@ def test_no_plan_in_time_is_4() -> None:
         assert simulate().exit_code == 4
 
 
-@pytest.mark.parametrize("options", [("--seed", 2**63), ("--scrape", "1e-12")])
+@pytest.mark.parametrize("options", [("--seed", 2**63), ("--scrape", "1e-12"), ("--routing", "")])
 def test_an_option_beyond_all_measure_is_refused(options: tuple[str, object]) -> None:
     done = simulate(*options)
     assert (done.exit_code, options[0] in done.output) == (2, True)

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["SimulateOptions", "simulate"]
 
 _LEAST_SCRAPE_S: Final = 0.001
-_ROUTINGS: Final = ("scorers", "round-robin", "random")
-_STARTS: Final = ("plan", "now", "least")
-_POLICIES: Final = ("error", "skip")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +184,7 @@ def _asked(options: SimulateOptions) -> _Asked:
     Raises:
         ConfigurationError: everything that is wrong with options.
     """
+    from models.simulation import Routing
     from planner.replaying import ReplayOptions, Start, check_policies
     from planner.traces import Change, HowRead, OnBadRow
 
@@ -194,11 +192,11 @@ def _asked(options: SimulateOptions) -> _Asked:
     names = [name.strip() for each in options.policy or ["static"] for name in each.split(",")]
     policies = gathering.attempt(lambda: check_policies(names))
     for option, value, known in (
-        ("--start", options.start, _STARTS),
-        ("--on-bad-row", options.on_bad_row, _POLICIES),
-        ("--routing", options.routing or "scorers", _ROUTINGS),
+        ("--start", options.start, [*map(str, Start)]),
+        ("--on-bad-row", options.on_bad_row, [*map(str, OnBadRow)]),
+        ("--routing", options.routing, [*map(str, Routing)]),
     ):
-        if value not in known:
+        if value is not None and value not in known:
             gathering.wrong(option, repr(value), ", ".join(known), nearest(value, known))
     times = {
         name: _seconds(
@@ -248,14 +246,14 @@ def _change(change: Change) -> None:
 
 def _seconds(option: str, text: str | None, gathering: Gathering, *, zero: bool) -> float:
     """A time of an option, s."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
-    from models.units import Seconds
+    from planner.traces.spec import SECONDS
 
     if text is None:
         return 0.0
     try:
-        found = float(TypeAdapter(Seconds).validate_python(text))
+        found = SECONDS.validate_python(text)
     except ValidationError:
         found = math.nan
     if math.isnan(found) or (found == 0 and not zero):
