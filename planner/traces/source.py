@@ -16,6 +16,7 @@ from planner.errors import ConfigurationError, Finding, nearest
 from planner.traces.badrows import BadRows, OnBadRow
 from planner.traces.changing import Change, changed, merged
 from planner.traces.chunks import renamed
+from planner.traces.layouts import layout_of
 from planner.traces.lengths import Empirical, Lengths
 from planner.traces.ordering import WINDOW_S
 from planner.traces.reading import Reading, lengths_of, requests_of
@@ -177,8 +178,6 @@ def open_trace(name: str, how: HowRead, *, service: int | None = None) -> TraceF
 
 
 def _table(rows: Rows, kind: str, how: HowRead, service: int | None) -> TraceFile:
-    from planner.traces.layouts import layout_of
-
     layout_of(rows.names, file=rows.file, line=rows.line)
 
     def make(bad: BadRows, how: HowRead) -> tuple[Trace, Change]:
