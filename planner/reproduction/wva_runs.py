@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Runs", "Seen", "cluster_runs", "run_policy"]
 
 _HOUR_S = 3600.0
-_SHOWN = (Outcome.REJECTED_429, Outcome.REJECTED_503, Outcome.ABORTED, Outcome.TIMED_OUT, Outcome.UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True)

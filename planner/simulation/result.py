@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from models.simulation import Outcome
-from planner.errors import ConfigurationError, InternalError
+from planner.errors import InternalError
 from planner.simulation.kernel import total
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from models.simulation import ReplicaState, ServiceSpec, TwinSpec
@@ -28,7 +26,6 @@ __all__ = [
     "itl_s",
     "promises_kept",
     "request_columns",
-    "write_parquet",
 ]
 
 Columns = dict[str, "NDArray[Any]"]
@@ -262,17 +259,3 @@ class Result:
             for i in started
         ]
         return {"traceEvents": names + bars, "displayTimeUnit": "ms"}
-
-
-def write_parquet(table: Columns, path: Path) -> None:
-    """Write a table as Parquet.
-
-    Raises:
-        ConfigurationError: pyarrow is not installed.
-    """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ConfigurationError("writing Parquet needs pyarrow: pip install pyarrow") from error
-    parquet.write_table(pyarrow.table(table), path)
