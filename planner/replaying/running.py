@@ -11,7 +11,7 @@ import numpy as np
 
 from models.problem import CostUnit
 from models.replay import Latency, PolicyRun, PromiseKept, Replay, ServiceRun, VariantRun
-from models.simulation import Observation, Outcome, RouterSpec, TwinSpec
+from models.simulation import Observation, Outcome, ReplicaSpec, RouterSpec, TwinSpec
 from models.solution import Solution
 from models.workload import Slo
 from planner.errors import ConfigurationError, Finding, InternalError, nearest
@@ -46,9 +46,6 @@ PLANNER: Final = "planner"
 
 POLICIES: Final = (*AUTOSCALERS, PLANNER)
 """Every policy that has a name."""
-
-_HOUR_S: Final = 3600.0
-_JOULES_PER_KWH: Final = 3.6e6
 
 
 class Start(StrEnum):
@@ -332,7 +329,7 @@ def _figures(policy: str, playable: Playable, result: Result, tally: Tally, chan
         duration_s=result.duration_s,
         total=_service("", tally, -1, result.duration_s),
         services=services,
-        variants=tuple(_variant(spec.variant, playable, result) for spec in result.spec.replicas),
+        variants=tuple(_variant(spec, playable, result) for spec in result.spec.replicas),
         decisions=changes,
         exact=tally.exact,
     )
@@ -387,18 +384,17 @@ def _promises(slo: Slo, tally: Tally, index: int) -> tuple[PromiseKept, ...]:
     return tuple(kept)
 
 
-def _variant(name: str, playable: Playable, result: Result) -> VariantRun:
-    lives = [replica for replica in result.replicas if replica.variant == name]
-    lived_s, there = sum(map(result.life_s, lives)), result.there(name)
-    initial = next(spec.initial_replicas for spec in result.spec.replicas if spec.variant == name)
+def _variant(spec: ReplicaSpec, playable: Playable, result: Result) -> VariantRun:
+    name, there = spec.variant, result.there(spec.variant)
+    mine = replace(result, replicas=tuple(life for life in result.replicas if life.variant == name))
     known = playable.power[name] is not None
     return VariantRun(
         variant=name,
-        started=len(lives),
-        mean_replicas=lived_s / max(result.duration_s, 1e-9),
-        most_replicas=max(initial, int(there.max()) if len(there) else 0),
-        replica_hours=lived_s / _HOUR_S,
-        gpu_hours=sum(life.gpu_s for life in lives) / _HOUR_S,
-        cost=sum(life.cost_usd for life in lives),
-        energy_kwh=sum(life.energy_j for life in lives) / _JOULES_PER_KWH if known else None,
+        started=len(mine.replicas),
+        mean_replicas=sum(map(mine.life_s, mine.replicas)) / max(result.duration_s, 1e-9),
+        most_replicas=max(spec.initial_replicas, int(there.max()) if len(there) else 0),
+        replica_hours=mine.replica_hours,
+        gpu_hours=mine.gpu_hours,
+        cost=mine.cost_usd,
+        energy_kwh=mine.energy_kwh if known else None,
     )
