@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -104,14 +103,6 @@ def running(command: Sequence[str], *, folder: Path, port: int, scenario: str = 
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait(10)
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-        return port
 
 
 def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

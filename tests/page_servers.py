@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import ssl
 import subprocess
 import urllib.request
@@ -18,8 +17,9 @@ from typing import Any
 import pytest
 
 from planner.clock import SystemClock
+from tests.loopback import free_port
 
-__all__ = ["Answer", "Served", "a_prometheus", "an_engine_page", "free_port", "page_of", "served"]
+__all__ = ["Answer", "Served", "a_prometheus", "an_engine_page", "page_of", "served"]
 
 Answer = tuple[int, dict[str, str], bytes]
 TEXT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
@@ -99,12 +99,6 @@ def served(context: ssl.SSLContext | None = None) -> Iterator[Served]:
         server.shutdown()
         server.server_close()
         thread.join(5)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

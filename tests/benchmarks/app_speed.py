@@ -24,7 +24,8 @@ from playwright.sync_api import sync_playwright
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from planner.scenario import dump_scenario, load_scenario
-from tests.browsing import CHROMIUM, FLAGS, ROOT, App, by_command, free_port, running
+from tests.browsing import CHROMIUM, FLAGS, ROOT, App, by_command, running
+from tests.loopback import free_port
 from tests.visiting import PAGES, Visitor
 
 EXAMPLE: Final = ROOT / "data" / "scenarios" / "02-contention.yaml"

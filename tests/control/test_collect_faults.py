@@ -22,7 +22,8 @@ from planner.control.collectors.prometheus import PrometheusOptions, PrometheusS
 from planner.control.collectors.prometheus_api import PrometheusApi
 from planner.control.protocols import MetricsReading
 from planner.errors import ConfigurationError
-from tests.page_servers import Served, free_port, served
+from tests.loopback import free_port
+from tests.page_servers import Served, served
 
 SECRET = "s3cret-s3cret-s3cret"  # noqa: S105 - made up
 VARIANT = VariantObservation(

@@ -16,7 +16,8 @@ from models.variant import KubernetesObject
 from planner.clock import SystemClock
 from planner.control.collectors.prometheus import PrometheusSource, source
 from planner.control.protocols import MetricsReading
-from tests.page_servers import Served, a_prometheus, an_engine_page, free_port, page_of, served
+from tests.loopback import free_port
+from tests.page_servers import Served, a_prometheus, an_engine_page, page_of, served
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 from models.observation import Observation, QuotaObservation, TrafficObservation
 from planner.cli.app import app
 from planner.cli.screen.observation import show_observation
-from tests.page_servers import an_engine_page, free_port, served
+from tests.loopback import free_port
+from tests.page_servers import an_engine_page, served
 
 EMPTY = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}}).encode()
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ import pytest
 from planner.clock import SystemClock
 from planner.control.cluster import Api, ClusterFault, ClusterOptions, connect
 from planner.control.cluster.kinds import NAMESPACES, NODES, Kind
+from tests.loopback import free_ports
 
 __all__ = ["BINARIES", "ControlPlane", "kube_test", "wait_until", "why_not"]
 
@@ -68,17 +68,6 @@ def wait_until(
                 return found
         _CLOCK.sleep(0.05)
     raise AssertionError(f"{what} did not happen within {within_s:g} s ({last})")
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def openssl(*words: object) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.browsing import CHROMIUM, FLAGS, App, by_command, free_port, running
+from tests.browsing import CHROMIUM, FLAGS, App, by_command, running
+from tests.loopback import free_port
 from tests.visiting import Visitor
 
 SHOTS: Final = Path(__file__).parents[3] / ".screenshots"

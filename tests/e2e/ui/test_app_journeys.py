@@ -15,7 +15,8 @@ import pytest
 
 from models.scenario import Scenario
 from planner.scenario import load_scenario, parse_scenario
-from tests.browsing import ROOT, App, by_command, by_streamlit, free_port, running
+from tests.browsing import ROOT, App, by_command, by_streamlit, running
+from tests.loopback import free_port
 from tests.visiting import PAGES, Visitor
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
