@@ -55,7 +55,7 @@ def pools_of(
         tolerating: what our pods tolerate.
         further: tolerations that pods get beside those of their template.
     """
-    foreign = _foreign(pods, managed)
+    foreign, asking = _foreign(pods, managed), _different(tolerating)
     grouped: dict[_Group, list[Node]] = defaultdict(list)
     regions: dict[_Group, str] = {}
     for node in sorted(nodes, key=lambda one: one.name):
@@ -63,7 +63,7 @@ def pools_of(
             used = min(amount, foreign.get((node.name, resource), 0))
             group = (_name(accelerator), _name(node.zone) if node.zone else "", node.market)
             regions.setdefault(group, node.region)
-            barred = _is_barred(node, accelerator, tolerating, further)
+            barred = _is_barred(node, accelerator, asking, further)
             grouped[group].append(_node(node, amount, used, tainted=barred))
     return tuple(_pool(group, held, cluster, regions[group]) for group, held in sorted(grouped.items()))
 
@@ -76,6 +76,15 @@ def _foreign(pods: Iterable[PodSeen], managed: Collection[Owner]) -> dict[tuple[
             for resource, amount in pod.requests.items():
                 used[pod.node, resource] += amount
     return used
+
+
+def _different(tolerating: Iterable[Tolerating]) -> list[Tolerating]:
+    """Each once: most variants tolerate what the others do, and every node with taints is compared with all of them."""
+    found: list[Tolerating] = []
+    for one in tolerating:
+        if one not in found:
+            found.append(one)
+    return found
 
 
 def _is_barred(
