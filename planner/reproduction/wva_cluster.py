@@ -83,6 +83,11 @@ def _beside(runs: Runs, figure: str, rates: Sequence[float], policies: Sequence[
     )
 
 
+def _published(figure: str, policy: str, rate: float) -> str:
+    value = PUBLISHED[figure].get((policy, rate))
+    return "–" if value is None else f"{value:g}"
+
+
 def figure_4(seeds: int) -> Reproduction:
     """Requests served per second."""
     runs = cluster_runs(seeds)
@@ -138,13 +143,12 @@ def _served(runs: Runs) -> Table:
     for rate in RATES_RPS:
         for policy in _POLICIES:
             each = runs[policy, rate]
-            published = PUBLISHED["goodput_rps"].get((policy, rate))
             rows.append(
                 (
                     f"{rate:g} req/s, {policy}",
                     estimate([run.arrived / Cluster().measured_s for run in each]).text(2),
                     mean_of(each, "goodput_rps").text(2),
-                    "–" if published is None else f"{published:g}",
+                    _published("goodput_rps", policy, rate),
                     mean_of(each, "failed").text(1, scale=100),
                     mean_of(each, "replicas").text(2),
                     mean_of(each, "replica_h").text(2),
@@ -224,7 +228,6 @@ def _causes(runs: Runs) -> Table:
     for rate in RATES_RPS:
         for policy in _POLICIES:
             each = runs[policy, rate]
-            published = PUBLISHED["failed"].get((policy, rate))
             rows.append(
                 (
                     f"{rate:g} req/s, {policy}",
@@ -234,7 +237,7 @@ def _causes(runs: Runs) -> Table:
                         estimate([run.share(*which) for run in each]).text(2, scale=100)
                         for _, which in causes
                     ),
-                    "–" if published is None else f"{published:g}",
+                    _published("failed", policy, rate),
                 )
             )
     head = ("", "arrived", "failed, %", *(f"{name}, %" for name, _ in causes), "published (unit unknown)")
@@ -280,15 +283,14 @@ def _latencies(runs: Runs) -> Table:
     rows = []
     for rate in RATES_RPS:
         for policy in _POLICIES:
-            each, key = runs[policy, rate], (policy, rate)
-            ttft, itl = (PUBLISHED[figure].get(key) for figure in ("ttft_s", "itl_s"))
+            each = runs[policy, rate]
             rows.append(
                 (
                     f"{rate:g} req/s, {policy}",
                     mean_of(each, "ttft_s").text(2),
-                    "–" if ttft is None else f"{ttft:g}",
+                    _published("ttft_s", policy, rate),
                     mean_of(each, "itl_s").text(1, scale=1000),
-                    "–" if itl is None else f"{itl:g}",
+                    _published("itl_s", policy, rate),
                 )
             )
     head = ("", "TTFT, s", "published (0 to 100)", "ITL, ms", "published (0 to 100)")
