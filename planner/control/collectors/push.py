@@ -157,8 +157,8 @@ class PushSource:
     def take(self, origin: Origin, text: str) -> bool:
         """Note a page; False where too many engines push."""
         with self._lock:
-            known = self._book.origins
-            if origin not in known and len(known) >= self.options.most_origins:
+            is_new = self._book.last_s(origin) is None
+            if is_new and len(self._book.origins) >= self.options.most_origins:
                 return False
             self._book.take(origin, text, self._clock.unix_s())
             return True
