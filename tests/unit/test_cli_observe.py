@@ -114,6 +114,13 @@ def test_exactly_one_source_is_asked_for(arguments: tuple[str, ...]) -> None:
     assert "exactly one of" in refused.output
 
 
+def test_every_option_that_does_not_fit_is_told_at_once() -> None:
+    refused = run("--context", "east")
+    assert refused.exit_code == 2
+    assert "exactly one of" in refused.output
+    assert "--kubernetes beside --context" in refused.output
+
+
 def test_a_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "a.prom"
     path.write_text(an_engine_page(model="\x1b[2Jevil"))

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from planner.cli.edge import Common, ExitCode
+from planner.cli.gathering import Gathering
 from planner.cli.outputs import FORCE_HELP, Output, begins_with
 from planner.cli.terminal import note, out_console
-from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
-    from models.observation import Finding as Seen
-    from models.observation import Observation, VariantObservation
+    from models.observation import Finding, Observation, VariantObservation
     from planner.control.protocols import MetricsReading
 
 __all__ = ["TOKEN_VARIABLE", "ObserveOptions", "observe"]
@@ -125,16 +124,16 @@ def _files(options: ObserveOptions) -> list[str]:
     return [*options.metrics, *(options.more or ())] if options.metrics else []
 
 
-def _seen(options: ObserveOptions) -> tuple[Observation, Sequence[Seen]]:
+def _seen(options: ObserveOptions) -> tuple[Observation, Sequence[Finding]]:
     """The observation, and what the self-check found."""
     ways = [way for way in (options.prometheus, options.metrics, options.endpoint) if way]
     alone = options.kubernetes and not ways
+    gathering = Gathering()
     if (len(ways) != 1 and not alone) or (options.more and (alone or options.prometheus)):
-        given = "none of them" if not ways else "more than that"
-        raise ConfigurationError.from_findings([Finding("", None, "", given, f"exactly one of {_WAYS}")])
+        gathering.wrong("", "none of them" if not ways else "more than that", f"exactly one of {_WAYS}")
     if not options.kubernetes and (options.context or options.kubeconfig):
-        allowed = "--kubernetes beside --context and --kubeconfig"
-        raise ConfigurationError.from_findings([Finding("", None, "", "no --kubernetes", allowed)])
+        gathering.wrong("", "no --kubernetes", "--kubernetes beside --context and --kubeconfig")
+    gathering.check()
     if not options.kubernetes:
         return _measured(options, ())
     from planner.cli.commands.clusters import observed, see_clusters
@@ -150,7 +149,7 @@ def _seen(options: ObserveOptions) -> tuple[Observation, Sequence[Seen]]:
 
 def _measured(
     options: ObserveOptions, variants: Sequence[VariantObservation]
-) -> tuple[Observation, Sequence[Seen]]:
+) -> tuple[Observation, Sequence[Finding]]:
     if options.prometheus:
         return _of_prometheus(options, variants)
     return _of_files(options, variants) if options.metrics else _of_endpoints(options, variants)
@@ -158,7 +157,7 @@ def _measured(
 
 def _of_prometheus(
     options: ObserveOptions, variants: Sequence[VariantObservation]
-) -> tuple[Observation, Sequence[Seen]]:
+) -> tuple[Observation, Sequence[Finding]]:
     from planner.clock import SystemClock
     from planner.control.collectors import METRICS_SOURCES
 
@@ -183,7 +182,7 @@ def _of_prometheus(
 
 def _of_endpoints(
     options: ObserveOptions, variants: Sequence[VariantObservation]
-) -> tuple[Observation, Sequence[Seen]]:
+) -> tuple[Observation, Sequence[Finding]]:
     from planner.clock import SystemClock
     from planner.control.collectors import open_source
 
@@ -203,7 +202,7 @@ def _of_endpoints(
 
 def _of_files(
     options: ObserveOptions, variants: Sequence[VariantObservation]
-) -> tuple[Observation, Sequence[Seen]]:
+) -> tuple[Observation, Sequence[Finding]]:
     from planner.clock import SystemClock
     from planner.control.collectors.files import source
 
@@ -231,7 +230,7 @@ def _credentials(options: ObserveOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _observation(reading: MetricsReading, now_s: float, found: Sequence[Seen] = ()) -> Observation:
+def _observation(reading: MetricsReading, now_s: float, found: Sequence[Finding] = ()) -> Observation:
     from models.observation import Observation
 
     return Observation(
