@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from models.explanation import Explanation
+from models.explanation import Conflict, Explanation
 from models.hardware import NodeGrowth, PowerDomain, Quota
 from models.ids import ServiceId
 from models.problem import Problem, VariantBounds
@@ -20,6 +20,7 @@ from planner.optimization.backends.cpsat import CpSat
 from planner.optimization.explaining.conflict import conflict_of
 from planner.optimization.explaining.feasibility import Oracle
 from planner.optimization.explaining.limits import Rerated, limits_of
+from planner.optimization.explaining.together import together
 from planner.optimization.formulation import formulate
 from planner.optimization.program import Goal
 from planner.optimization.protocol import SolveOptions
@@ -396,6 +397,25 @@ def test_without_time_nothing_is_claimed() -> None:
     solution = solve(problem, solver="pulp").solution
     found = explain(problem, solution, None, time_limit_s=0.0, clock=FakeClock())
     assert (found.conflict, found.relaxations) == (None, ())
+
+
+def test_no_limit_is_set_free_once_time_has_run_out() -> None:
+    problem = a_problem(
+        [a_demand(), a_demand("search")],
+        [a_candidate(), a_candidate("search", pool="west")],
+        [a_pool(nodes=1), a_pool("west", nodes=1)],
+    )
+    clock, sized = FakeClock(), list[ServiceId]()
+
+    def rerate(service: ServiceId, factor: float) -> Rerated:
+        sized.append(service)
+        clock.advance(60.0)
+        return Rerated(problem)
+
+    oracle = Oracle(clock=clock, deadline_s=clock.monotonic_s() + 30.0)
+    conflict = Conflict(families=("gpus", "rate"))
+    assert together(problem, conflict, oracle, rerate=rerate) == ()
+    assert sized == ["chat"]
 
 
 def test_a_problem_that_has_a_plan_has_no_conflict() -> None:

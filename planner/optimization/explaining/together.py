@@ -153,9 +153,14 @@ class _Search:
         return [limit for limit in self._limits(problem) if _name(limit) == name]
 
     def _opened(self, problem: Problem, free: Iterable[Name]) -> Opened:
-        """The program in which these limits are free: as far as they go where they go by steps."""
+        """The program in which these limits are free: as far as they go where they go by steps.
+
+        Where time runs out some are not: then nobody is asked about it any more.
+        """
         uses: list[Use] = []
         for name in free:
+            if self.oracle.seconds_left <= 0:
+                break
             # Of several ways to move one limit (nodes of several sizes) the widest.
             for limit in self._called(problem, name)[-1:]:
                 match limit.search:
