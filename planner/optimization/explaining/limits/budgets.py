@@ -82,7 +82,9 @@ def spend(problem: Problem) -> Iterator[Limit]:
     if problem.spend_usd_per_h is None:
         return
     # Starts are no part of the budget; without them the cost goal is exactly the spend row.
-    unpriced = problem.but(candidates=tuple(c.but(startup_cost=0.0) for c in problem.candidates))
+    unpriced = problem.but(
+        candidates=tuple(c.but(startup_cost=0.0) if c.startup_cost else c for c in problem.candidates)
+    )
     yield Limit(
         family="spend",
         key=(),
