@@ -11,8 +11,8 @@ from models.observation import Finding
 from planner.clock import FakeClock
 from planner.control.collectors.access import Access
 from planner.control.collectors.checking import check
+from planner.control.collectors.label_names import LabelNames
 from planner.control.collectors.names import ENGINE_MEASURES, ROUTER_MEASURES, plain
-from planner.control.collectors.options import LabelNames
 from planner.control.collectors.prometheus_api import PrometheusApi
 from planner.control.collectors.queries import Questions
 
