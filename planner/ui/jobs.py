@@ -91,6 +91,7 @@ class Job:
         result: the answer, JSON; None until done.
         failure: why there is none.
         cut: somebody stopped it, so the result is the best that there was by then.
+        turn: how often it was begun anew after that.
         seconds: since it started to run.
     """
 
@@ -102,7 +103,13 @@ class Job:
     result: str | None = None
     failure: Failure | None = None
     cut: bool = False
+    turn: int = 0
     seconds: float = 0.0
+
+    @property
+    def answer(self) -> str:
+        """What its result is remembered by: one that is begun anew answers anew, under the same key."""
+        return f"{self.task.key}-{self.turn}" if self.turn else self.task.key
 
     @property
     def over(self) -> bool:
@@ -199,7 +206,7 @@ class Workers:
 
         Args:
             task: what is to be done.
-            again: also where there is a result.
+            again: also where it was cut short, and its result is the best that there was by then.
         """
         key = task.key
         with self._lock:
@@ -208,7 +215,7 @@ class Workers:
                 self._jobs.move_to_end(key)
                 self._watchers[key] = self._watchers.get(key, 0) + 1
                 return key
-            self._jobs[key] = Job(task)
+            self._jobs[key] = Job(task, turn=0 if known is None else known.turn + known.cut)
             self._jobs.move_to_end(key)
             self._watchers[key] = 1
             self._line.append(key)
@@ -350,7 +357,7 @@ class Workers:
 
 
 def _is_to_begin(job: Job, *, again: bool) -> bool:
-    return job.state in (State.FAILED, State.STOPPED) or (again and job.over)
+    return job.state in (State.FAILED, State.STOPPED) or (again and job.cut)
 
 
 class _Seat:
@@ -402,6 +409,8 @@ class _Seat:
         self._renew()
         while (job := self._workers.next_job()) is not None:
             self.key, task = job
+            if self._process is None:
+                self._renew()
             if not self._do(self.key, task):
                 self._workers.lost(self.key)
                 self._renew()
@@ -409,11 +418,17 @@ class _Seat:
         self.end()
 
     def _renew(self) -> None:
-        """Have a living process, but none that closing would not see: nobody would end it."""
+        """Have a living process, but none that closing would not see: nobody would end it.
+
+        A machine may have no room for one now; the seat has none then, and asks again when there is a job.
+        """
         self.end()
         if self._workers.is_closed():
             return
-        process = self._workers.new_process()
+        try:
+            process = self._workers.new_process()
+        except OSError:
+            return
         with self._held:
             self._process = process
         if self._workers.is_closed():

@@ -209,10 +209,10 @@ def plan_task_of(draft: Draft) -> Task:
 def report_of(draft: Draft) -> Report | None:
     """The report of a draft exactly as it is now; None while there is none."""
     job = workers().look(plan_task_of(draft).key)
-    return read_report(job.task.key, job.result) if job is not None and job.result is not None else None
+    return read_report(job.answer, job.result) if job is not None and job.result is not None else None
 
 
 @st.cache_resource(show_spinner=False, max_entries=DRAFTS_LIMIT + 4)
 def read_report(key: str, _text: str) -> Report:
-    """The report in a text; ``key`` is that of the job it came from."""
+    """The report in a text; ``key`` is the name of the answer that it is."""
     return Report.model_validate_json(_text)

@@ -66,11 +66,12 @@ def show_solving(draft: Draft) -> Answer | None:
     job = _patiently(key)
     if job is not None and job.result is not None:
         _show_going_on(job)
-        return _current(draft, key)
+        return _current(draft, job)
     if job is not None and not job.over:
         watch(job, _how_far, help="End with the best plan so far.")
         if job.partial is not None:
-            return Answer(f"{key}-first", session.read_report(f"{key}-first", job.partial), first=True)
+            first = f"{job.answer}-first"
+            return Answer(first, session.read_report(first, job.partial), first=True)
         return _old(draft)
     if job is not None and job.failure is not None:
         _show_failure(job.failure)
@@ -100,12 +101,12 @@ def _show_going_on(job: Job) -> None:
         st.rerun()
 
 
-def _current(draft: Draft, key: str) -> Answer | None:
+def _current(draft: Draft, job: Job) -> Answer | None:
     report = session.report_of(draft)
     if report is None:
         return None
-    _answered()[draft.name] = key
-    return Answer(key, report)
+    _answered()[draft.name] = job.task.key
+    return Answer(job.answer, report)
 
 
 def _old(draft: Draft) -> Answer | None:
@@ -114,7 +115,7 @@ def _old(draft: Draft) -> Answer | None:
     job = None if key is None else session.workers().look(key)
     if key is None or job is None or job.result is None:
         return None
-    return Answer(key, session.read_report(key, job.result), old=True)
+    return Answer(job.answer, session.read_report(job.answer, job.result), old=True)
 
 
 def _answered() -> dict[str, str]:

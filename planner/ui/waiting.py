@@ -43,7 +43,7 @@ class SoFar:
     """What there is of an answer.
 
     Attributes:
-        key: of the job; with ``-first`` and a count while it is on its way.
+        key: what it is remembered by; with ``-first`` and a count while it is on its way.
         text: JSON.
         over: nothing more will come.
     """
@@ -67,14 +67,14 @@ def show_waiting(question: str, tell: Callable[[Job], HowFar]) -> SoFar | None:
         show_sentences(job.failure.message, list(job.failure.findings))
         return None
     if job.result is not None:
-        return SoFar(job.task.key, job.result, over=True)
+        return SoFar(job.answer, job.result, over=True)
     if job.over:
         st.markdown("It was stopped before there was anything to see.")
         return None
     watch(job, tell)
     if job.partial is None:
         return None
-    return SoFar(f"{job.task.key}-first-{job.partials}", job.partial, over=False)
+    return SoFar(f"{job.answer}-first-{job.partials}", job.partial, over=False)
 
 
 def show_until_done(question: str, task: Task, *, doing: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from models.solution import Status
 from planner.ui import session
 from planner.ui.tasks.plan import plan_task, run
 from planner.ui.workspace import How
-from tests.app_pages import press
+from tests.app_pages import cut, over, press
 
 
 @pytest.fixture
@@ -212,3 +213,27 @@ def test_a_stop_keeps_the_best_plan_so_far(visit: Any) -> None:
     assert Report.model_validate_json(told[0]).answer.name == "greedy"
     assert report.answer.solution.status is not Status.TIMED_OUT
     assert report.shown.assessment is not None
+
+
+def report_text(page: AppTest) -> str:
+    job = session.workers().look(page.session_state["fleetplan.asked"]["plan"])
+    assert job is not None
+    assert job.result is not None
+    return job.result
+
+
+def test_a_solve_that_goes_on_after_a_stop_shows_what_it_finds(visit: Any) -> None:
+    def cost(page: AppTest) -> str:
+        return str(next(each.value for each in page.metric if each.label == "Cost"))
+
+    page = visit("01-two-variants")
+    proven, answer = cost(page), json.loads(report_text(page))
+    answer["answer"]["assessment"]["cost"] = 123.0
+    cut(page, "plan", result=json.dumps(answer))
+    session.read_report.clear()
+    page.run()
+    assert "It was stopped" in words(page)
+    assert cost(page).startswith("123.00")
+    page = over(press(page, "Solve on"), "plan")
+    assert "It was stopped" not in words(page)
+    assert cost(page) == proven

@@ -24,7 +24,7 @@ from planner.ui.store import default_folder
 from planner.ui.tasks.replay import run
 from planner.ui.uploads import Upload
 from planner.ui.workspace import How
-from tests.app_pages import over, press
+from tests.app_pages import goes_on_when_pressed, over, press
 
 PATIENCE_S = 300.0
 LITTLE = "poisson:rate=2,duration=30s,input=500,output=50"
@@ -94,6 +94,7 @@ def test_traffic_in_a_line_is_played_under_each_policy_and_laid_out(page: AppTes
     assert [*rows["policy"]] == ["static", "hpa"]
     assert (rows["done"] > 0).all()
     assert "No request failed" in words(page)
+    assert goes_on_when_pressed(page, "Replay", QUESTION)
 
 
 def test_what_is_wrong_with_a_line_names_the_field_and_no_option_of_a_command(page: AppTest) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app_pages import over, press
+from tests.app_pages import goes_on_when_pressed, over, press
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def test_a_plan_of_the_staircase_is_picked_and_taken_up_as_a_draft(page: AppTest
     press(page, "Weigh")
     over(page, "pareto")
     assert "proven" in words(page)
+    assert goes_on_when_pressed(page, "Weigh", "pareto")
     plans = box(page, "Plan")
     assert len(plans.options) > 2
     plans.set_value(2).run()
@@ -69,6 +70,7 @@ def test_inputs_are_moved_and_ranked(page: AppTest) -> None:
     box(page, "Move each by").set_value("20 %")
     press(page, "Measure")
     over(page, "sensitivity")
+    assert goes_on_when_pressed(page, "Measure", "sensitivity")
     assert "Moved by 20 %" in words(page)
     rows = page.dataframe[0].value
     assert {"demand", "prices"} <= {*rows["input"]}

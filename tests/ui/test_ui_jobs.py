@@ -134,6 +134,8 @@ def test_what_was_cut_short_says_so_and_is_solved_to_the_end_on_request(bench: B
     bench.process.say(A, "result", '{"best": "at all"}')
     done = bench.when(A, lambda job: job.over)
     assert (done.cut, done.result) == (False, '{"best": "at all"}')
+    bench.workers.ask(A, again=True)
+    assert bench.when(A, lambda job: True) == done
 
 
 def test_a_job_that_others_wait_for_goes_on(bench: Bench) -> None:
@@ -225,3 +227,28 @@ def test_a_process_that_is_lost_by_closing_gets_no_successor() -> None:
     bench.workers.close()
     assert bench.process.ended.is_set()
     assert bench.made.empty()
+
+
+def test_where_no_process_can_be_made_the_job_says_so_and_the_next_one_tries_again() -> None:
+    room = threading.Event()
+
+    def make() -> FakeProcess:
+        if not room.is_set():
+            raise OSError("no room for a process")
+        process = FakeProcess()
+        process.say(B, "result", "{}")
+        return process
+
+    workers = Workers(1, start=make)
+    try:
+        failed = workers.wait(workers.ask(A), _PATIENCE_S)
+        assert failed is not None
+        assert failed.state is State.FAILED
+        assert failed.failure is not None
+        assert "try again" in failed.failure.message
+        room.set()
+        done = workers.wait(workers.ask(B), _PATIENCE_S)
+        assert done is not None
+        assert done.state is State.DONE
+    finally:
+        workers.close()

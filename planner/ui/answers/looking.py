@@ -19,7 +19,7 @@ _QUESTION: Final = "closer"
 
 
 def found_closer(key: str) -> Closer | None:
-    """What a closer look at the plan of a job has found so far; None: nothing yet."""
+    """What a closer look at the plan of an answer has found so far; None: nothing yet."""
     job = _job_of(key)
     if job is None:
         return None
@@ -33,7 +33,7 @@ def show_looking(draft: Draft, key: str) -> None:
 
     Args:
         draft: as it is now.
-        key: of the job whose report is shown.
+        key: of the answer that is shown.
     """
     job = _job_of(key)
     if job is not None and not job.over:
@@ -48,7 +48,7 @@ def show_looking(draft: Draft, key: str) -> None:
         "at almost the same cost moves less: each of it is solved for, so it takes a while."
     )
     pressed = st.button("Look closer", icon=":material/search:", key=f"look-{key}")
-    plan = session.workers().look(key)
+    plan = session.workers().look(session.plan_task_of(draft).key)
     if pressed and plan is not None and plan.result is not None:
         task = closer_task(draft.scenario, session.workspace().how, plan.result)
         session.ask(_question(key), task)

@@ -87,7 +87,7 @@ def show_asking(draft: Draft) -> None:
 def _ask(draft: Draft, traffic: Traffic, policies: Sequence[str], how: tuple[str, int, bool]) -> None:
     start, seed, every = how
     wanted = Wanted(traffic=traffic, policies=tuple(policies), start=start, every_variant=every, seed=seed)
-    session.ask(QUESTION, replay_task(draft.scenario, session.workspace().how, wanted))
+    session.ask(QUESTION, replay_task(draft.scenario, session.workspace().how, wanted), again=True)
     st.rerun()
 
 

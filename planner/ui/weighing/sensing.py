@@ -59,7 +59,7 @@ def _show_form(draft: Draft) -> None:
         task = sensitivity_task(
             draft.scenario, how, _SHARES[share or "10 %"], _PARTS[most or "Each as a whole"]
         )
-        session.ask(_QUESTION, task)
+        session.ask(_QUESTION, task, again=True)
         st.rerun()
 
 

@@ -70,7 +70,7 @@ def _show_form(draft: Draft) -> None:
         st.markdown(f":red[:material/error:] {fault}")
         return
     how = session.workspace().how.but(time_limit_s=seconds)
-    session.ask(_QUESTION, pareto_task(draft.scenario, how, axes, int(points)))
+    session.ask(_QUESTION, pareto_task(draft.scenario, how, axes, int(points)), again=True)
     st.session_state.pop("front-point", None)
     st.rerun()
 
