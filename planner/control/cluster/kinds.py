@@ -10,7 +10,9 @@ __all__ = [
     "CONFIG_MAPS",
     "CUSTOM_RESOURCE_DEFINITIONS",
     "DEPLOYMENTS",
+    "EARLIER_INFERENCE_OBJECTIVES",
     "HORIZONTAL_POD_AUTOSCALERS",
+    "INFERENCE_OBJECTIVES",
     "LEADER_WORKER_SETS",
     "NAMESPACES",
     "NODES",
@@ -81,5 +83,12 @@ VARIANT_AUTOSCALINGS: Final = Kind("VariantAutoscaling", "variantautoscalings", 
 CUSTOM_RESOURCE_DEFINITIONS: Final = Kind(
     "CustomResourceDefinition", "customresourcedefinitions", "apiextensions.k8s.io", namespaced=False
 )
+INFERENCE_OBJECTIVES: Final = Kind(
+    "InferenceObjective", "inferenceobjectives", "llm-d.ai", ("v1", "v1alpha2")
+)
+EARLIER_INFERENCE_OBJECTIVES: Final = Kind(
+    "InferenceObjective", "inferenceobjectives", "inference.networking.x-k8s.io", ("v1alpha2",)
+)
+"""Before the kind moved to llm-d, with its router 0.9."""
 WORKLOADS: Final = {kind.name: kind for kind in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
 """Kinds whose replica count is scaled, by name."""

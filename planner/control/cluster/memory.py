@@ -50,9 +50,8 @@ class MemoryCluster:
         self.before = before
         self.calls: list[Call] = []
         self.writes: list[Call] = []
-        by_name = {kind.name: kind for kind in self._kinds.values()}
         for each in objects:
-            kind = by_name[str(each["kind"])]
+            kind = self._kind_of(each)
             self._keep(
                 (
                     kind.group,
@@ -62,6 +61,12 @@ class MemoryCluster:
                 ),
                 each,
             )
+
+    def _kind_of(self, thing: Mapping[str, Any]) -> Kind:
+        """The kind that an object says it is of; where several groups have one of that name, its own counts."""
+        named = [kind for kind in self._kinds.values() if kind.name == thing["kind"]]
+        group = str(thing.get("apiVersion", "")).rpartition("/")[0]
+        return next((kind for kind in named if kind.group == group), named[0])
 
     def call(self, call: Call) -> Answer:
         """See :class:`planner.control.cluster.transport.Transport`."""
