@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from models.hardware import Pool
 from models.observation import (
@@ -17,6 +17,7 @@ from models.observation import (
 )
 
 __all__ = [
+    "SHORT",
     "Actuator",
     "CapacityDiscovery",
     "ClusterReading",
@@ -108,6 +109,13 @@ class FleetDiscovery(Protocol):
 
     def see(self, now_s: float) -> ClusterReading:
         """Variants and accelerators from one reading of the clusters; never raises for what it cannot reach."""
+
+
+SHORT: Final = "short"
+"""Fact of a decision: replicas of this variant that were asked for and not granted, by its maximum, accelerators or quota.
+
+A service with such a decision is at its cap: who admits requests is told so (actuator ``epp``).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
