@@ -1,0 +1,31 @@
+"""Who a variant and a service are, over clusters and from cycle to cycle."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from models.observation import VariantObservation
+
+__all__ = ["VariantRef", "ref_of", "unique_names"]
+
+
+class VariantRef(NamedTuple):
+    """One variant: the name of its scaler, where it is. ``cluster`` is empty where there is only one."""
+
+    cluster: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """``cluster/namespace/name``, or ``namespace/name``."""
+        return "/".join(part for part in self if part)
+
+
+def ref_of(variant: VariantObservation) -> VariantRef:
+    """The identity of a variant that was observed."""
+    return VariantRef(variant.cluster or "", variant.namespace, variant.name)
+
+
+def unique_names(variants: tuple[VariantObservation, ...]) -> dict[VariantRef, str]:
+    """A name for each variant of one service that no other variant of it has: with its cluster where it names one."""
+    return {ref: f"{ref.cluster}/{ref.name}" if ref.cluster else ref.name for ref in map(ref_of, variants)}
