@@ -133,6 +133,8 @@ class VariantObservation(Value):
     pods: tuple[str, ...] = Field((), description="names of its ready pods (leaders of groups)")
     nodes: tuple[str, ...] = Field((), description="node of each of these pods; empty where unknown")
     paused: bool = Field(False, description="people asked that nothing is changed")
+    held: str = Field("", description="who set replicas by hand, as our annotation says; empty: nobody")
+    written_by: str = Field("", description="field manager that wrote spec.replicas last; empty: unknown")
     conditions: tuple[Condition, ...] = Field((), description="readiness gates")
 
     @property

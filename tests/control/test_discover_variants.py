@@ -331,3 +331,26 @@ class TestEngines:
         things = (a_deployment(template=a_template(0)), an_hpa())
         assert variants(*things)["llama-hpa"].gpus == 1
         assert "ask for none" in problems(*things)
+
+
+class TestWhoSetTheReplicas:
+    def test_the_newest_manager_of_the_count_is_told(self) -> None:
+        thing = a_deployment()
+        owns = {"f:spec": {"f:replicas": {}}}
+        thing["metadata"]["managedFields"] = [
+            {"manager": "kubectl-scale", "time": "2026-05-01T10:00:00Z", "fieldsV1": owns},
+            {"manager": "fleetplan", "time": "2026-04-01T10:00:00Z", "fieldsV1": owns},
+            {"manager": "helm", "time": "2026-06-01T10:00:00Z", "fieldsV1": {"f:spec": {"f:template": {}}}},
+        ]
+        assert variants(thing, an_hpa())["llama-hpa"].written_by == "kubectl-scale"
+
+    @pytest.mark.parametrize("spoiled", [None, 7, [None, {"fieldsV1": 3}], [{"manager": 4}]], ids=str)
+    def test_nobody_is_told_where_the_api_does_not_say(self, spoiled: Any) -> None:
+        thing = a_deployment()
+        thing["metadata"]["managedFields"] = spoiled
+        assert variants(thing, an_hpa())["llama-hpa"].written_by == ""
+
+    def test_our_note_of_a_change_by_hand_is_read(self) -> None:
+        thing = a_deployment()
+        thing["metadata"]["annotations"] = {"fleetplan.dev/held": "3 replicas by kubectl-scale"}
+        assert variants(thing, an_hpa())["llama-hpa"].held == "3 replicas by kubectl-scale"

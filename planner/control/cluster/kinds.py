@@ -11,9 +11,11 @@ __all__ = [
     "CUSTOM_RESOURCE_DEFINITIONS",
     "DEPLOYMENTS",
     "EARLIER_INFERENCE_OBJECTIVES",
+    "EVENTS",
     "HORIZONTAL_POD_AUTOSCALERS",
     "INFERENCE_OBJECTIVES",
     "LEADER_WORKER_SETS",
+    "LEASES",
     "NAMESPACES",
     "NODES",
     "PODS",
@@ -90,5 +92,7 @@ EARLIER_INFERENCE_OBJECTIVES: Final = Kind(
     "InferenceObjective", "inferenceobjectives", "inference.networking.x-k8s.io", ("v1alpha2",)
 )
 """Before the kind moved to llm-d, with its router 0.9."""
+EVENTS: Final = Kind("Event", "events")
+LEASES: Final = Kind("Lease", "leases", "coordination.k8s.io")
 WORKLOADS: Final = {kind.name: kind for kind in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
 """Kinds whose replica count is scaled, by name."""

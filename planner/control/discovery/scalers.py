@@ -25,7 +25,7 @@ from planner.control.cluster.reading import (
 )
 from planner.control.discovery.pods import Owner
 
-__all__ = ["PAUSED", "Declared", "declared", "is_true"]
+__all__ = ["HELD", "PAUSED", "Declared", "declared", "is_true"]
 
 MANAGED: Final = "llm-d.ai/managed"
 MODEL: Final = "llm-d.ai/model-id"
@@ -33,6 +33,8 @@ COST: Final = "llm-d.ai/variant-cost"
 INSTANCE: Final = "wva.llmd.ai/controller-instance"
 PAUSED: Final = "fleetplan.dev/paused"
 """Annotation of a scaler, a workload or a namespace: people asked that nothing is changed."""
+HELD: Final = "fleetplan.dev/held"
+"""Annotation of a workload that we set: who changed its replicas by hand. Without it they are ours again."""
 _KEDA_PAUSES: Final = ("autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas")
 _DEFAULT_COST: Final = 10.0
 _MOST_COST: Final = 1e9

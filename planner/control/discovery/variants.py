@@ -14,7 +14,7 @@ from planner.control.cluster.kinds import PODS, WORKLOADS
 from planner.control.discovery.naming import Names
 from planner.control.discovery.nodes import NodeSeen
 from planner.control.discovery.pods import Owner, PodSeen
-from planner.control.discovery.scalers import PAUSED, Declared, is_true
+from planner.control.discovery.scalers import HELD, PAUSED, Declared, is_true
 from planner.control.discovery.scheduling import selector_labels, selects
 from planner.control.discovery.snapshot import Snapshot
 from planner.control.discovery.workloads import Workload
@@ -116,6 +116,7 @@ def _fields(
         )
     return (
         fields
+        | {"held": workload.annotations.get(HELD, "")[:500], "written_by": workload.written_by}
         | {"role": workload.role, "engine": workload.engine, "engine_arguments": arguments}
         | _devices(each, workload, (fleet, pods), names, findings)
         | _counts(workload, pods, known=PODS not in seen.lacking)

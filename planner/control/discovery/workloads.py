@@ -47,6 +47,7 @@ class Workload:
         pods: of one replica.
         leader: spec of the pod that serves.
         worker: spec of the other pods of a group; the leader's where there is none.
+        written_by: field manager that wrote its replica count last; empty: the API does not tell.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Workload:
     pods: int
     leader: Mapping[str, Any]
     worker: Mapping[str, Any]
+    written_by: str = ""
 
     def devices(self, further: Mapping[str, str]) -> dict[str, int]:
         """Accelerators of one replica, by resource: of its leader and all its workers."""
@@ -112,4 +114,18 @@ def workload_of(thing: Object, kind: str) -> Workload:
         pods=pods,
         leader=mapping_of(leader.get("spec")),
         worker=mapping_of(worker.get("spec")),
+        written_by=_last_writer(thing),
     )
+
+
+def _last_writer(thing: Object) -> str:
+    """The manager of ``spec.replicas`` whose entry is the newest; times are ISO 8601 in UTC, so text sorts them.
+
+    An API before 1.22 does not tell who wrote through the scale subresource.
+    """
+    managers = [
+        (text_at(each, "time", longest=40), text_at(each, "manager", longest=128))
+        for each in items_of(at(thing, "metadata", "managedFields"))
+        if at(each, "fieldsV1", "f:spec", "f:replicas") is not None
+    ]
+    return max(managers, default=("", ""))[1]
