@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final, Protocol
 
 from models.hardware import Pool
@@ -22,11 +23,13 @@ __all__ = [
     "CapacityDiscovery",
     "ClusterReading",
     "Decision",
+    "Difference",
     "FleetDiscovery",
     "Inventory",
     "MetricsReading",
     "MetricsSource",
     "Outcome",
+    "OutcomeCode",
     "ScalingPolicy",
 ]
 
@@ -151,6 +154,56 @@ class ScalingPolicy(Protocol):
         """
 
 
+class OutcomeCode(StrEnum):
+    """What came of it, in one word, for counters."""
+
+    DONE = "done"
+    """Written."""
+    WOULD = "would"
+    """Would be written: this was a dry run."""
+    SAME = "same"
+    """It is so already."""
+    WAITING = "waiting"
+    """Something has to happen first, and is under way."""
+    LEFT = "left"
+    """Not a thing of this actuator, or left to whoever owns it."""
+    DENIED = "denied"
+    """Access was denied; the message names the missing rule."""
+    CONFLICT = "conflict"
+    """Somebody else writes it, or changed it since it was observed."""
+    GONE = "gone"
+    """There is no such object any more."""
+    BUSY = "busy"
+    """The cluster asked to come back later."""
+    UNKNOWN = "unknown"
+    """No answer came: whether it was written will be read before anything is written again."""
+    AWAY = "away"
+    """The cluster is out of reach; nothing was tried."""
+    FAILED = "failed"
+    """Refused for another reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One field that was or would be written.
+
+    Attributes:
+        object: kind, namespace and name, with the cluster where it has a name.
+        field: path in it, e.g. ``spec.replicas``.
+        before: what stood there; empty: nothing.
+        after: what stands there then; empty: nothing.
+    """
+
+    object: str
+    field: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.object}: {self.field}: {self.before or 'nothing'} → {self.after or 'nothing'}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What came of carrying a decision out.
@@ -160,12 +213,18 @@ class Outcome:
         applied: whether it is so now.
         changed: whether something was written.
         message: what was written, or why it was not; names the missing rule when access was denied.
+        actuator: who did it; empty: it does not say.
+        code: the same in one word.
+        differences: fields that were written, or would be.
     """
 
     decision: Decision
     applied: bool
     changed: bool
     message: str = ""
+    actuator: str = ""
+    code: OutcomeCode = OutcomeCode.DONE
+    differences: tuple[Difference, ...] = ()
 
 
 class Actuator(Protocol):

@@ -13,6 +13,7 @@ from planner.control.cluster.calls import Limits, Way, called
 from planner.control.cluster.faults import PASSING, ClusterFault, Rule, Trouble
 from planner.control.cluster.kinds import Kind
 from planner.control.cluster.reading import Object, at, count_at, items_of, text_at
+from planner.control.cluster.tally import Tally
 from planner.control.cluster.transport import Call, Transport
 
 __all__ = ["FIELD_MANAGER", "Api", "ChangedSince", "Limits", "Listing", "Scaled"]
@@ -59,6 +60,8 @@ class Api:
         name: of the cluster, as pools and observations name it; None: the only one.
         limits: of calls.
         manager: as which fields are owned that are written.
+        careful: writes are repeated after 429 alone: after whatever else nobody knows whether they were done.
+        tally: counts calls.
     """
 
     transport: Transport
@@ -66,6 +69,8 @@ class Api:
     name: str | None = None
     limits: Limits = field(default_factory=Limits)
     manager: str = FIELD_MANAGER
+    careful: bool = False
+    tally: Tally = field(default_factory=Tally)
     _served: dict[Kind, tuple[float, str | None]] = field(default_factory=dict)
 
     def version_of(self, kind: Kind) -> str | None:
@@ -363,7 +368,8 @@ class Api:
         return {"fieldManager": self.manager} | ({"dryRun": "All"} if dry_run else {})
 
     def _called(self, call: Call, rule: Rule, *, passing: frozenset[Trouble] = PASSING) -> Object:
-        return called(Way(self.transport, self.clock, self.limits), call, rule, passing=passing)
+        way = Way(self.transport, self.clock, self.limits, self.tally)
+        return called(way, call, rule, passing=passing, once=self.careful and call.method != "GET")
 
 
 class ChangedSince(ClusterFault):

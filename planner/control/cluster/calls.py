@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from planner.clock import Clock
 from planner.control.calling import jittered
 from planner.control.cluster.answers import object_of
 from planner.control.cluster.faults import PASSING, ClusterFault, Rule, Trouble
 from planner.control.cluster.reading import Object
+from planner.control.cluster.tally import Tally
 from planner.control.cluster.transport import Call, Transport
 
 __all__ = ["Limits", "Way", "called"]
+
+_TOO_MANY: Final = 429
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +43,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What carries calls, by which clock and in which limits."""
+    """What carries calls, by which clock and in which limits, and who counts them."""
 
     transport: Transport
     clock: Clock
     limits: Limits
+    tally: Tally = field(default_factory=Tally)
 
 
-def called(way: Way, call: Call, rule: Rule, *, passing: frozenset[Trouble] = PASSING) -> Object:
+def called(
+    way: Way, call: Call, rule: Rule, *, passing: frozenset[Trouble] = PASSING, once: bool = False
+) -> Object:
     """The object that answers a call; repeated after faults of the kinds in ``passing``.
 
     Args:
@@ -54,6 +61,7 @@ def called(way: Way, call: Call, rule: Rule, *, passing: frozenset[Trouble] = PA
         call: its timeout is that of the limits, or what is left of the time.
         rule: what it needs, for the message where it is denied.
         passing: faults that may be gone in a moment.
+        once: it may have been done already after any fault but 429, and is not repeated then.
 
     Raises:
         ClusterFault: the last fault.
@@ -64,11 +72,16 @@ def called(way: Way, call: Call, rule: Rule, *, passing: frozenset[Trouble] = PA
         left_s = end_s - clock.monotonic_s()
         try:
             timeout_s = max(0.05, min(limits.timeout_s, left_s))
-            return object_of(way.transport.call(replace(call, timeout_s=timeout_s)), rule)
+            found = object_of(way.transport.call(replace(call, timeout_s=timeout_s)), rule)
         except ClusterFault as fault:
+            way.tally.count(rule, fault.trouble)
             wait_s = max(jittered(limits.first_s * 2.0 ** (tried - 1)), fault.after_s or 0.0)
             late = clock.monotonic_s() + wait_s >= end_s
-            if fault.trouble not in passing or tried == limits.tries or late:
+            undone = fault.trouble in passing and (not once or fault.status == _TOO_MANY)
+            if not undone or tried == limits.tries or late:
                 raise
+        else:
+            way.tally.count(rule, None, dry_run="dryRun" in call.query)
+            return found
         clock.sleep(wait_s)
     raise AssertionError("unreachable: the last try returns or raises")
