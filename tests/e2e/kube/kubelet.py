@@ -11,7 +11,7 @@ from planner.control.cluster.kinds import PODS
 from planner.control.cluster.reading import Object, at, is_ending, items_of, name_of, namespace_of, text_at
 from planner.control.cluster.transport import Call
 
-__all__ = ["Kubelets"]
+__all__ = ["Kubelets", "running_status"]
 
 _CLOCK: Final = SystemClock()
 
@@ -44,27 +44,31 @@ class Kubelets:
     def _run(self) -> None:
         while not self._stop.wait(0.1):
             try:
-                for number, pod in enumerate(self._api.list(PODS).items):
-                    self._tend(pod, number)
+                self._round()
             except ClusterFault:
                 # The API server may be away on purpose.
                 continue
 
+    def _round(self) -> None:
+        for number, pod in enumerate(self._api.list(PODS).items):
+            try:
+                self._tend(pod, number)
+            except ClusterFault as fault:
+                if fault.trouble is not Trouble.NOT_FOUND:
+                    raise
+
     def _tend(self, pod: Object, number: int) -> None:
-        try:
-            if is_ending(pod):
-                self._remove(pod)
-            elif self._is_due(pod):
-                self._api.patch(
-                    PODS,
-                    namespace_of(pod),
-                    name_of(pod),
-                    {"status": _running(pod, number)},
-                    subresource="status",
-                )
-        except ClusterFault as fault:
-            if fault.trouble is not Trouble.NOT_FOUND:
-                raise
+        if is_ending(pod):
+            self._remove(pod)
+        elif self._is_due(pod):
+            address = f"10.1.{number // 250 % 250}.{number % 250 + 1}"
+            self._api.patch(
+                PODS,
+                namespace_of(pod),
+                name_of(pod),
+                {"status": running_status(pod, address)},
+                subresource="status",
+            )
 
     def _is_due(self, pod: Object) -> bool:
         if text_at(pod, "status", "phase") != "Pending":
@@ -80,20 +84,23 @@ class Kubelets:
         self._api.transport.call(Call(method="DELETE", path=path, body=body))
 
 
-def _running(pod: Object, number: int) -> dict[str, Any]:
+def running_status(pod: Object, address: str, *, ready: bool = True) -> dict[str, Any]:
+    """The status of a pod whose containers run."""
+
     def condition(kind: str) -> dict[str, str]:
-        return {"type": kind, "status": "True"}
+        gated = kind in {"Ready", "ContainersReady"}
+        return {"type": kind, "status": "True" if ready or not gated else "False"}
 
     containers = [
         {
-            "name": each["name"], "image": each["image"], "imageID": each["image"], "ready": True, "started": True,
+            "name": each["name"], "image": each["image"], "imageID": each["image"], "ready": ready, "started": ready,
             "restartCount": 0, "state": {"running": {}},
         }
         for each in items_of(at(pod, "spec", "containers"))
     ]  # fmt: skip
     return {
         "phase": "Running",
-        "podIP": f"10.1.{number // 250 % 250}.{number % 250 + 1}",
+        "podIP": address,
         "conditions": [
             condition(kind) for kind in ("Initialized", "ContainersReady", "Ready", "PodScheduled")
         ],

@@ -1,0 +1,232 @@
+"""All of it together: a Kubernetes API with its controllers, engines in pods, a Prometheus that looks at them, and the adapter.
+
+with World(folder, binaries) as world:
+    service = world.service("prod")                 a namespace with a fleet of its own
+    service.variant("llama", replicas=2)            a Deployment, and the HPA that scales it
+    service.clients.rps = 8                         people who ask
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pytest
+
+from planner.control.cluster import Api
+from planner.control.cluster.kinds import (
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    NAMESPACES,
+    PODS,
+)
+from planner.control.cluster.reading import Object, namespace_of
+from tests.e2e.controller.background import Background
+from tests.e2e.controller.engine_server import Engine, EngineSize
+from tests.e2e.controller.pod_life import EngineKubelets
+from tests.e2e.controller.prometheus_server import PROMETHEUS, PrometheusServer
+from tests.e2e.controller.traffic import Clients, Picker
+from tests.e2e.kube.aggregated import external_metrics
+from tests.e2e.kube.control_plane import ControlPlane, kube_test
+from tests.kube_objects import H100, L4, a_container, notes
+from tests.loopback import free_port
+
+__all__ = ["Service", "World", "controller_test"]
+
+_NUMBERS: Final = itertools.count(1)
+NODES_OF: Final[Mapping[str, tuple[dict[str, str], int]]] = {
+    "h100-a": (H100, 8), "h100-b": (H100, 8), "l4-a": (L4, 4), "l4-b": (L4, 4),
+}  # fmt: skip
+"""Nodes: labels and GPUs."""
+_DRAIN: Final = """
+import os, re, time, urllib.request
+url = "http://{POD_IP}:{PORT}/metrics".format(**os.environ)
+held = 1.0
+time.sleep(0.5)
+while held:
+    time.sleep(0.2)
+    page = urllib.request.urlopen(url, timeout=2).read().decode()
+    held = sum(map(float, re.findall(r"^vllm:num_requests_(?:running|waiting){.*} (.*)$", page, re.M)))
+"""
+"""preStop hook: wait until pickers have noticed, and then until nothing runs."""
+
+
+def controller_test() -> list[pytest.MarkDecorator]:
+    """Marks of a module whose tests need a control plane and a Prometheus."""
+    reason = "prometheus is not installed (apt-get install prometheus)"
+    return [*kube_test(), pytest.mark.skipif(PROMETHEUS is None, reason=reason)]
+
+
+class World:
+    """Everything that a controller meets, as long as the block lasts.
+
+    Args:
+        folder: for data, certificates and logs; empty.
+        binaries: folder of those of Kubernetes.
+    """
+
+    def __init__(self, folder: Path, binaries: Path) -> None:
+        self.folder = folder
+        self.background = Background()
+        self.plane = ControlPlane(folder, binaries, scheduler=True)
+        self.prometheus = PrometheusServer(folder)
+        self.sizes: dict[str, EngineSize] = {}
+        """What engines of a namespace can do; pods of others are no engines."""
+        self._stack = ExitStack()
+
+    @property
+    def admin(self) -> Api:
+        return self.plane.admin
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self.background)
+            stack.enter_context(self.plane)
+            stack.enter_context(self.prometheus)
+            self.kubelets = stack.enter_context(
+                EngineKubelets(
+                    self.admin,
+                    self.background,
+                    self._size_of,
+                    lambda seen: self.prometheus.tell("pods", seen),
+                )
+            )
+            for name, (labels, gpus) in NODES_OF.items():
+                self.plane.add_node(name, labels=labels, **{"nvidia.com/gpu": gpus})  # type: ignore[arg-type] - named by its resource
+            stack.enter_context(external_metrics(self.plane, self.prometheus.read))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _size_of(self, pod: Object) -> EngineSize | None:
+        return self.sizes.get(namespace_of(pod))
+
+    @contextmanager
+    def service(
+        self, name: str = "fleet", *, size: EngineSize | None = None, at_most: int = 1000
+    ) -> Iterator[Service]:
+        """A namespace with engines, a picker and clients of its own; all of it goes with the block."""
+        namespace = f"{name}-{next(_NUMBERS)}"
+        self.sizes[namespace] = size or EngineSize()
+        self.admin.create(NAMESPACES, "", {"metadata": {"name": namespace}})
+        service = Service(self, namespace, self.sizes[namespace], at_most)
+        service.begin()
+        try:
+            yield service
+        finally:
+            service.end()
+            for kind in (HORIZONTAL_POD_AUTOSCALERS, DEPLOYMENTS):
+                for each in self.admin.list(kind, namespace).items:
+                    self.admin.delete(kind, namespace, each["metadata"]["name"])
+            self.kubelets.end_now(namespace)
+            self.admin.delete(NAMESPACES, "", namespace)
+
+
+@dataclass
+class Service:
+    """One served model in a namespace of its own."""
+
+    world: World
+    namespace: str
+    size: EngineSize
+    at_most: int
+    picker: Picker = field(init=False)
+    clients: Clients = field(init=False)
+
+    def begin(self) -> None:
+        """Let the picker be scraped, and people come."""
+        self.picker = Picker(
+            self.size.model,
+            self.namespace,
+            lambda: self.world.kubelets.endpoints(self.namespace, {"llm-d.ai/serves": self.size.model}),
+            at_most=self.at_most,
+        )
+        self.clients = Clients(self.picker, self.world.background)
+        port = free_port()
+        self.world.background.run(self.picker.serve("127.0.0.1", port))
+        labels = {"namespace": self.namespace, "pod": "picker-0", "job": "picker"}
+        self.world.prometheus.tell(self.namespace, [{"targets": [f"127.0.0.1:{port}"], "labels": labels}])
+        self.clients.begin()
+
+    def end(self) -> None:
+        """Everybody goes away."""
+        self.clients.abort()
+        self.world.prometheus.tell(self.namespace, [])
+        self.world.background.run(self.picker.close())
+
+    @cached_property
+    def model(self) -> str:
+        return self.size.model
+
+    def variant(
+        self,
+        name: str,
+        *,
+        replicas: int = 1,
+        most: int = 6,
+        cost: str = "10",
+        node: Mapping[str, str] = H100,
+    ) -> None:
+        """A Deployment of engines, and an annotated HPA of its name that follows the gauge."""
+        self.world.admin.create(DEPLOYMENTS, self.namespace, _deployment(name, replicas, self.model, node))
+        self.world.admin.create(
+            HORIZONTAL_POD_AUTOSCALERS,
+            self.namespace,
+            _hpa(name, self.namespace, most, notes(self.model, cost)),
+        )
+
+    def wanted(self, name: str) -> int:
+        """``spec.replicas`` of a Deployment."""
+        return int(self.world.admin.get(DEPLOYMENTS, self.namespace, name)["spec"]["replicas"])
+
+    def ready(self) -> int:
+        """Pods that a picker may send requests to."""
+        return len(self.world.kubelets.endpoints(self.namespace, {}))
+
+    def pods(self) -> list[Object]:
+        return list(self.world.admin.list(PODS, self.namespace).items)
+
+    @property
+    def engines(self) -> dict[str, Engine]:
+        """Engines by pod."""
+        return self.world.kubelets.engines(self.namespace)
+
+
+def _deployment(name: str, replicas: int, model: str, node: Mapping[str, str]) -> dict[str, Any]:
+    hook = {"preStop": {"exec": {"command": [sys.executable, "-c", _DRAIN]}}}
+    arguments = ["--model", model, "--max-num-seqs", "8", "--max-num-batched-tokens", "2048"]
+    container = a_container(1, args=arguments, lifecycle=hook)
+    container["resources"]["requests"] = container["resources"]["limits"]
+    labels = {"app": name, "llm-d.ai/serves": model}
+    pod = {"containers": [container], "nodeSelector": dict(node), "terminationGracePeriodSeconds": 30}
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def _hpa(name: str, namespace: str, most: int, annotations: Mapping[str, str]) -> dict[str, Any]:
+    selector = {"matchLabels": {"variant_name": name, "exported_namespace": namespace}}
+    metric = {"name": "wva_desired_replicas", "selector": selector}
+    quick = {"stabilizationWindowSeconds": 0, "policies": [{"type": "Pods", "value": 10, "periodSeconds": 1}]}
+    external = {"metric": metric, "target": {"type": "AverageValue", "averageValue": "1"}}
+    return {
+        "metadata": {"name": name, "annotations": dict(annotations)},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "minReplicas": 1, "maxReplicas": most, "behavior": {"scaleUp": quick, "scaleDown": quick},
+            "metrics": [{"type": "External", "external": external}],
+        },
+    }  # fmt: skip
