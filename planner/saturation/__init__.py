@@ -13,7 +13,9 @@ from planner.saturation.cycles import (
     Judged,
     PercentageRules,
     ServiceReading,
+    dealt_tokens,
     percentage_cycle,
+    token_analysis,
     token_cycle,
 )
 from planner.saturation.memory import LimitKey, OutputClass, Stored, TokenMemory, VariantKey, output_class
@@ -84,6 +86,7 @@ __all__ = [
     "analyze_throughput",
     "analyze_tokens",
     "compute_limit",
+    "dealt_tokens",
     "enforce",
     "fit_pace",
     "instance_rate",
@@ -98,5 +101,6 @@ __all__ = [
     "shift_roles",
     "state_of",
     "threshold_step",
+    "token_analysis",
     "token_cycle",
 ]

@@ -21,21 +21,31 @@ from planner.saturation.published import (
     Budget,
     Grant,
     Growth,
+    RescaleScope,
     ServiceState,
     Targets,
     VariantState,
     cost_aware,
     fair_share,
     limit_in_sequence,
+    rescaled_fair_share,
 )
-from planner.saturation.readings import SchedulerQueue, Traffic, VariantReading
+from planner.saturation.readings import InstanceReading, SchedulerQueue, Traffic, VariantReading
 from planner.saturation.safety import Activity, enforce
 from planner.saturation.shifting import Shifting, shift_roles
 from planner.saturation.signal import SaturationSignal
 from planner.saturation.step import Analysis
 from planner.saturation.tokens import Cycle, TokenSettings, analyze_tokens
 
-__all__ = ["Judged", "PercentageRules", "ServiceReading", "percentage_cycle", "token_cycle"]
+__all__ = [
+    "Judged",
+    "PercentageRules",
+    "ServiceReading",
+    "dealt_tokens",
+    "percentage_cycle",
+    "token_analysis",
+    "token_cycle",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +63,9 @@ class ServiceReading:
         may_sleep: the enforcer may put it to sleep: allowed, and watched for long enough.
         thresholds: τ and γ.
         bounds: of the threshold step.
+        role_thresholds: τ and γ of roles that have their own.
+        role_bounds: of the threshold step, of roles that have their own.
+        voices: of further analyzers, which vote beside the token analyzer.
         priority: in fair share.
     """
 
@@ -66,6 +79,9 @@ class ServiceReading:
     may_sleep: bool = False
     thresholds: SaturationThresholds = field(default_factory=SaturationThresholds)
     bounds: ScalingBounds = field(default_factory=ScalingBounds)
+    role_thresholds: Mapping[str, SaturationThresholds] = field(default_factory=dict)
+    role_bounds: Mapping[str, ScalingBounds] = field(default_factory=dict)
+    voices: tuple[AnalyzerSignal, ...] = ()
     priority: float = 1.0
 
     @property
@@ -99,20 +115,32 @@ class ServiceReading:
         found: dict[str, SaturationSignal | None] = {}
         for role in sorted({one.role for one in self.variants}):
             mine = [variant for variant in self.variants if variant.role == role]
+            thresholds = self.role_thresholds.get(role, self.thresholds)
             shown = [
-                RunningReplica(
-                    kv_usage=None if one.kv_usage is None else min(1.0, one.kv_usage), queue=one.queue
-                )
-                for variant in mine
-                for one in variant.instances
+                _distance_kept(one, variant, thresholds) for variant in mine for one in variant.instances
             ]
             silent = sum(variant.unreported for variant in mine)
-            found[role] = analyze(shown, self.thresholds, unreported=silent) if shown else None
+            found[role] = analyze(shown, thresholds, unreported=silent) if shown else None
         return found
 
     def enforced(self, targets: Targets) -> Targets:
         """Targets after the enforcer."""
         return enforce(self.state(), targets, activity=self.activity, scale_to_zero=self.may_sleep)
+
+
+def _distance_kept(
+    one: InstanceReading, variant: VariantReading, thresholds: SaturationThresholds
+) -> RunningReplica:
+    """One instance whose variant may have a τ of its own: as far from the τ of its role as it is from that."""
+    kv, queue = one.kv_usage, one.queue
+    if kv is not None and variant.tau_kv is not None:
+        kv += thresholds.tau_kv - variant.tau_kv
+    if queue is not None and variant.tau_queue is not None:
+        queue += thresholds.tau_queue - variant.tau_queue
+    return RunningReplica(
+        kv_usage=None if kv is None else min(1.0, max(0.0, kv)),
+        queue=None if queue is None else max(0.0, queue),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,29 +207,55 @@ def token_cycle(
     """
     analyses: list[Analysis] = []
     for service in services:
-        found, memory = analyze_tokens(
-            service.name,
-            service.variants,
-            traffic=service.traffic,
-            queue=service.queue,
-            memory=memory,
-            cycle=Cycle(now_s=now_s, settings=_token_settings(service), namespace=service.namespace),
-        )
+        found, memory = token_analysis(service, memory=memory, now_s=now_s)
         analyses.append(found)
+    return dealt_tokens(services, analyses, budget=budget), memory
+
+
+def token_analysis(
+    service: ServiceReading, *, memory: TokenMemory, now_s: float
+) -> tuple[Analysis, TokenMemory]:
+    """What the token analyzer says of one service, each role within its bounds, and the memory for the next cycle."""
+    found, memory = analyze_tokens(
+        service.name,
+        service.variants,
+        traffic=service.traffic,
+        queue=service.queue,
+        memory=memory,
+        cycle=Cycle(now_s=now_s, settings=_token_settings(service), namespace=service.namespace),
+    )
+    return (found.within(service.role_bounds) if service.role_bounds else found), memory
+
+
+def dealt_tokens(
+    services: Sequence[ServiceReading],
+    analyses: Sequence[Analysis],
+    *,
+    budget: Budget | None = None,
+    rescale: RescaleScope | None = None,
+) -> tuple[Judged, ...]:
+    """Replicas for services that were analyzed: by cost, or by fair share where GPUs are few; the enforcer.
+
+    Args:
+        services: as they run.
+        analyses: of the token analyzer, in their order.
+        budget: free GPUs; None: unconstrained.
+        rescale: where services in contention move towards their shares first; None: nowhere.
+    """
     states = [
         service.state(
-            (found.signal(live=service.seen),),
-            {name: sized.per_replica for name, sized in found.variants.items()},
+            (found.signal(live=service.seen), *service.voices),
+            {name: sized.capacity for name, sized in found.variants.items()},
         )
         for service, found in zip(services, analyses, strict=True)
     ]
-    targets = _dealt(states, budget)
+    targets = _dealt(states, budget, rescale)
     judged = []
     for service, found in zip(services, analyses, strict=True):
         kept = targets[service.key]
         final = service.enforced(kept) if service.seen else kept
         judged.append(Judged(reading=service, targets=final, analysis=found))
-    return tuple(judged), memory
+    return tuple(judged)
 
 
 def _token_settings(service: ServiceReading) -> TokenSettings:
@@ -210,10 +264,14 @@ def _token_settings(service: ServiceReading) -> TokenSettings:
     )
 
 
-def _dealt(states: Sequence[ServiceState], budget: Budget | None) -> Mapping[str, Targets]:
+def _dealt(
+    states: Sequence[ServiceState], budget: Budget | None, rescale: RescaleScope | None
+) -> Mapping[str, Targets]:
     """Targets by service key: each on its own, or out of the GPUs that there are."""
     if budget is None:
         return {state.key: cost_aware(state) for state in states}
+    if rescale is not None:
+        return rescaled_fair_share(states, budget, rescale)[0]
     return fair_share(states, budget)[0]
 
 

@@ -100,12 +100,10 @@ class TokenMemory:
     def _recent(self, key: LimitKey, now_s: float) -> list[tuple[float, int]]:
         return [(at, k2) for at, k2 in self.limits.get(key, ()) if now_s - at <= _LIMITS_KEPT_S]
 
-    def ran(self, key: VariantKey, capacity: Stored) -> TokenMemory:
-        """With the capacity of a variant that runs; others are forgotten after seven days."""
-        kept = {
-            name: old for name, old in self.stored.items() if capacity.at_s - old.at_s <= _CAPACITIES_KEPT_S
-        }
-        return replace(self, stored={**kept, key: capacity})
+    def ran(self, capacities: Mapping[VariantKey, Stored], *, now_s: float) -> TokenMemory:
+        """With the capacities of variants that run; others are forgotten after seven days."""
+        kept = {name: old for name, old in self.stored.items() if now_s - old.at_s <= _CAPACITIES_KEPT_S}
+        return replace(self, stored={**kept, **capacities})
 
     def own(self, key: VariantKey, *, now_s: float) -> Stored | None:
         """Capacity that this variant had when it last ran, at most seven days ago."""

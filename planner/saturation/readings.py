@@ -78,6 +78,8 @@ class VariantReading:
         pending: pods on order, not ready.
         limits: what its engine takes into one step; None: unknown.
         kv_tokens: KV cache that its arguments give to one instance, tokens; None: not given.
+        tau_kv: KV-cache usage at which one of its instances is saturated; None: as the service says.
+        tau_queue: waiting requests at which one is; None: as the service says.
     """
 
     name: str
@@ -90,6 +92,8 @@ class VariantReading:
     pending: int = 0
     limits: EngineLimits | None = None
     kv_tokens: int | None = None
+    tau_kv: float | None = None
+    tau_queue: float | None = None
 
     @property
     def ready(self) -> int:
@@ -99,7 +103,12 @@ class VariantReading:
     @property
     def pending_instances(self) -> int:
         """Instances on order: a data-parallel pod brings as many as a ready one has."""
-        return self.pending * (self.ready // self.pods if 0 < self.pods < self.ready else 1)
+        return self.pending * self.instances_per_pod
+
+    @property
+    def instances_per_pod(self) -> int:
+        """Ready instances of a ready pod; 1 where no pod is ready."""
+        return self.ready // self.pods if 0 < self.pods < self.ready else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

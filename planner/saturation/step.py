@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from models.autoscaling import ScalingBounds
@@ -67,6 +67,7 @@ class Sized:
         name: of the variant.
         role: ``prefill``, ``decode`` or ``both``.
         per_replica: PRC, capacity of one instance; 0: nobody knows.
+        instances_per_replica: ranks of a data-parallel replica.
         instances: engine instances that reported.
         unreported: ready instances of which nothing is known.
         pending: instances on order.
@@ -79,6 +80,7 @@ class Sized:
     name: str
     role: str = BOTH
     per_replica: float
+    instances_per_replica: int = 1
     instances: int = 0
     unreported: int = 0
     pending: int = 0
@@ -96,6 +98,7 @@ class Sized:
             name=variant.name,
             role=variant.role,
             per_replica=per_replica,
+            instances_per_replica=variant.instances_per_pod,
             instances=variant.ready - silent,
             unreported=silent,
             pending=variant.pending_instances,
@@ -108,6 +111,11 @@ class Sized:
     def ready(self) -> int:
         """Ready instances, reporting or not."""
         return self.instances + self.unreported
+
+    @property
+    def capacity(self) -> float:
+        """Of one replica, with all its instances."""
+        return self.per_replica * self.instances_per_replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +139,22 @@ class Analysis:
         """Whether at least one variant has a size."""
         return any(sized.informative and sized.per_replica > 0 for sized in self.variants.values())
 
+    def within(self, bounds: Mapping[str, ScalingBounds]) -> Analysis:
+        """The same with other bounds for some roles."""
+        roles = {
+            role: threshold_step(
+                step.demand,
+                step.supply,
+                anticipated=step.anticipated,
+                bounds=bounds[role],
+                hidden=step.hidden,
+            )
+            if role in bounds
+            else step
+            for role, step in self.roles.items()
+        }
+        return replace(self, roles=roles)
+
     def signal(self, *, live: bool = True, score: float = 1.0, enabled: bool = True) -> AnalyzerSignal:
         """What the published heuristics read of it."""
         return AnalyzerSignal(
@@ -143,7 +167,7 @@ class Analysis:
             enabled=enabled,
             live=live,
             informative=self.informative,
-            capacities={name: sized.per_replica for name, sized in self.variants.items()},
+            capacities={name: sized.capacity for name, sized in self.variants.items()},
         )
 
 

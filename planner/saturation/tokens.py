@@ -98,9 +98,14 @@ def analyze_tokens(
         memory = _remember_limits(llm, variant, traffic, memory, cycle)
     sized: dict[str, Sized] = {}
     # What runs comes first: the others may borrow its size in the same cycle, however they are ordered.
-    for variant in sorted(variants, key=lambda one: (not _reports(one), one.name)):
-        key = VariantKey(llm, cycle.namespace, variant.name)
-        sized[variant.name], memory = _size(key, variant, traffic, memory, cycle)
+    for runs in (True, False):
+        ran: dict[VariantKey, Stored] = {}
+        for variant in variants:
+            if _reports(variant) is runs:
+                key = VariantKey(llm, cycle.namespace, variant.name)
+                sized[variant.name], now = _size(key, variant, traffic, memory, cycle)
+                ran |= {} if now is None else {key: now}
+        memory = memory.ran(ran, now_s=cycle.now_s) if ran else memory
     held = queued_tokens(queue, traffic, roles={variant.role for variant in variants} - {BOTH})
     total = held.pop(BOTH)
     return analysis_of(
@@ -120,12 +125,17 @@ class Cycle:
     settings: TokenSettings = field(default_factory=TokenSettings)
     namespace: str = "default"
 
-    def compute_bound(self, instance: InstanceReading) -> int | None:
+    def compute_bound(self, instance: InstanceReading, variant: VariantReading) -> int | None:
         """Resident tokens of an instance whose queue has reached τ, so that they are what it computes at most."""
         if instance.kv_tokens is None or instance.kv_usage is None or instance.queue is None:
             return None
         resident = round(instance.kv_usage * instance.kv_tokens)
-        return resident if instance.queue >= int(self.settings.tau_queue) and resident > 0 else None
+        tau = self.settings.tau_queue if variant.tau_queue is None else variant.tau_queue
+        return resident if instance.queue >= int(tau) and resident > 0 else None
+
+    def tau_kv(self, variant: VariantReading) -> float:
+        """KV-cache usage at which an instance of a variant is saturated."""
+        return self.settings.tau_kv if variant.tau_kv is None else variant.tau_kv
 
 
 def _reports(variant: VariantReading) -> bool:
@@ -143,7 +153,9 @@ def _limit_key(llm: str, variant: VariantReading, traffic: Traffic) -> LimitKey:
 def _remember_limits(
     llm: str, variant: VariantReading, traffic: Traffic, memory: TokenMemory, cycle: Cycle
 ) -> TokenMemory:
-    observed = sorted(k2 for one in variant.instances if (k2 := cycle.compute_bound(one)) is not None)
+    observed = sorted(
+        k2 for one in variant.instances if (k2 := cycle.compute_bound(one, variant)) is not None
+    )
     if not observed:
         return memory
     return memory.seen(_limit_key(llm, variant, traffic), observed, now_s=cycle.now_s)
@@ -160,8 +172,9 @@ class _Load:
 
 def _size(
     key: VariantKey, variant: VariantReading, traffic: Traffic, memory: TokenMemory, cycle: Cycle
-) -> tuple[Sized, TokenMemory]:
-    """One variant, and a memory that knows its live capacity."""
+) -> tuple[Sized, Stored | None]:
+    """One variant, and its live capacity; None: it shows none."""
+    now: Stored | None = None
     loads = [
         load
         for one in variant.instances
@@ -177,14 +190,13 @@ def _size(
                 gpus=variant.gpus,
                 limits=variant.limits,
             )
-            memory = memory.ran(key, now)
     else:
         size, origin = _size_from_memory(key, variant, traffic, memory, cycle)
     silent, informative = variant.ready - len(loads), origin is not CapacityFrom.NO_DATA
     sized = Sized.of(variant, size, silent=silent, reason=origin, informative=informative)
     demand = math.fsum(load.demand for load in loads)
     hidden = sized.hidden + math.fsum(load.hidden for load in loads)
-    return replace(sized, demand=demand, hidden=hidden), memory
+    return replace(sized, demand=demand, hidden=hidden), now
 
 
 def _load(
@@ -197,7 +209,7 @@ def _load(
 ) -> _Load | None:
     """One instance; None: it reported nothing, or nothing tells how large its cache is."""
     memory, cycle = seen
-    tau = cycle.settings.tau_kv
+    tau = cycle.tau_kv(variant)
     if one.kv_usage is None and one.queue is None:
         return None
     if one.kv_tokens is None:
@@ -209,7 +221,7 @@ def _load(
     else:
         k1 = int(one.kv_tokens * tau)
         k2 = (
-            cycle.compute_bound(one)
+            cycle.compute_bound(one, variant)
             or memory.usual_limit(_limit_key(key.llm, variant, traffic), now_s=cycle.now_s)
             or compute_limit(variant.limits, traffic)
             or k1
@@ -234,7 +246,7 @@ def _size_from_memory(
         return (alike.effective, CapacityFrom.ALIKE) if alike else (0, CapacityFrom.NO_DATA)
     derived = compute_limit(variant.limits, traffic) or variant.limits.batched_tokens
     if variant.kv_tokens is not None:
-        derived = min(derived, int(variant.kv_tokens * cycle.settings.tau_kv))
+        derived = min(derived, int(variant.kv_tokens * cycle.tau_kv(variant)))
     if alike is not None:
         derived = min(derived, alike.effective)
     return derived, CapacityFrom.DERIVED

@@ -60,7 +60,7 @@ def analyzed(
 
 def remembering(effective: int, *, of: str = "v", age_s: float = 60.0, **more: Any) -> TokenMemory:
     stored = Stored(effective=effective, at_s=1000.0 - age_s, accelerator="H100", **more)
-    return TokenMemory().ran(VariantKey("llm", "default", of), stored)
+    return TokenMemory().ran({VariantKey("llm", "default", of): stored}, now_s=stored.at_s)
 
 
 @pytest.mark.parametrize(
