@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from models.elastic import ResizeMode
 from models.ids import Name
 from models.twin_timing import SimulatorTiming, Timing
 from models.units import Count, PositiveCount, Ratio, Seconds, Share, UsdPerHour, Watts
@@ -29,7 +30,6 @@ __all__ = [
     "ReplicaObservation",
     "ReplicaSpec",
     "ReplicaState",
-    "ResizeMode",
     "ResizeTiming",
     "RetrySpec",
     "RouterSpec",
@@ -70,16 +70,6 @@ class ReplicaState(IntEnum):
     """Commit of a resize: no step runs, new requests are refused."""
     REMOVED = 4
     FAILED = 5
-
-
-class ResizeMode(StrEnum):
-    """How an Elastic EP deployment changes its size."""
-
-    BLOCKING = "A"
-    ASYNC = "B"
-    ASYNC_GRAPH_REUSE = "C"
-    RESTART = "restart"
-    REDEPLOY = "redeploy"
 
 
 class ResizeTiming(Value):

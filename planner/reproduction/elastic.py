@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from models.elastic import MeasuredResize, ResizeMode
 from models.reproduction import Origin, Parameter
 from models.simulation import (
     ElasticSize,
     ElasticSpec,
     ReplicaSpec,
-    ResizeMode,
     ResizeTiming,
     RetrySpec,
     RouterSpec,
@@ -19,11 +19,12 @@ from models.simulation import (
     TwinSpec,
 )
 from models.twin_timing import LinearTiming
+from planner.elastic import stages
 from planner.traces.generating import Generator
 from planner.traces.lengths import Independent, Normal
 from planner.traces.shapes import Shape
 
-__all__ = ["PUBLISHED", "SOURCE", "VARIANT", "Deployment", "Published", "deployment", "resizes"]
+__all__ = ["PUBLISHED", "SOURCE", "VARIANT", "Deployment", "deployment", "resizes"]
 
 SOURCE: Final = (
     "vLLM's article on Elastic EP with NIXL EP (near-zero downtime), DeepSeek V4 Pro on GB200, TP 1"
@@ -32,24 +33,10 @@ VARIANT: Final = "dsv4"
 _SERVICE: Final = "chat"
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """Seconds of one resize: without service, and from the call to its end."""
-
-    downtime_s: float
-    total_s: float
-
-
-PUBLISHED: Final[Mapping[tuple[ResizeMode, bool], Published]] = {
-    (ResizeMode.BLOCKING, True): Published(99.62, 99.72),
-    (ResizeMode.ASYNC, True): Published(58.04, 97.27),
-    (ResizeMode.ASYNC_GRAPH_REUSE, True): Published(0.82, 92.34),
-    (ResizeMode.RESTART, True): Published(197.0, 197.0),
-    (ResizeMode.BLOCKING, False): Published(56.25, 56.21),
-    (ResizeMode.ASYNC, False): Published(44.07, 51.46),
-    (ResizeMode.ASYNC_GRAPH_REUSE, False): Published(1.96, 9.32),
+PUBLISHED: Final[Mapping[tuple[ResizeMode, bool], MeasuredResize]] = {
+    (each.mode, each.to_ranks > each.from_ranks): each for each in (*stages.PUBLISHED, stages.RESTARTED)
 }
-"""16 to 20 GPUs (True) and back (False); each downtime and total was measured on its own."""
+"""16 to 20 GPUs (True) and back (False)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

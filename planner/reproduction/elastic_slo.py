@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from models.elastic import ResizeMode
 from models.reproduction import Claim, Origin, Parameter, Picture, Point, Reproduction, Table
-from models.simulation import Outcome, ResizeMode
+from models.simulation import Outcome
 from planner.reproduction.elastic import PUBLISHED, SOURCE, VARIANT, Deployment, deployment
 from planner.reproduction.intervals import Estimate, estimate, mean_of
 from planner.simulation.experiment import Experiment, Happening, run_experiment

@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from models.elastic import MeasuredResize, ResizeMode
 from models.reproduction import Claim, Origin, Parameter, Picture, Point, Reproduction, Table
-from models.simulation import Outcome, ReplicaState, ResizeMode
-from planner.reproduction.elastic import PUBLISHED, SOURCE, VARIANT, Deployment, Published, deployment
+from models.simulation import Outcome, ReplicaState
+from planner.reproduction.elastic import PUBLISHED, SOURCE, VARIANT, Deployment, deployment
 from planner.reproduction.intervals import mean_of
 from planner.simulation.twin import Twin
 from planner.traces.shapes import Constant
@@ -182,7 +183,7 @@ def _picture(seen: Runs) -> Picture:
     )
 
 
-def _near(ours: float, published: Published, figure: str) -> bool:
+def _near(ours: float, published: MeasuredResize, figure: str) -> bool:
     return abs(ours - float(getattr(published, figure))) <= _SLACK_S
 
 

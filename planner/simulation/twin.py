@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from models.simulation import Observation, ReplicaState, ResizeMode, RouterSpec, TwinSpec
+from models.elastic import ResizeMode
+from models.simulation import Observation, ReplicaState, RouterSpec, TwinSpec
 from planner.errors import ConfigurationError, Finding
 from planner.simulation.feeding import Feed
 from planner.simulation.hosts import Hosts

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.simulation import Outcome, ResizeMode
+from models.elastic import ResizeMode
+from models.simulation import Outcome
 from planner.reproduction.elastic import PUBLISHED, Deployment
 from planner.reproduction.elastic_slo import Scenario, replay, rolling_p95_s
 from planner.reproduction.elastic_timings import Seen, Traffic, watch_resize

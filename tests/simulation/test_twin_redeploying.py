@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.elastic import ResizeMode
 from models.simulation import (
     ElasticSize,
     ElasticSpec,
     NodeSpec,
     Outcome,
     ReplicaState,
-    ResizeMode,
     ResizeTiming,
     TwinSpec,
 )

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.elastic import ResizeMode
 from models.simulation import (
     ElasticSize,
     ElasticSpec,
     NodeSpec,
     Outcome,
     ReplicaState,
-    ResizeMode,
     ResizeTiming,
     RetrySpec,
     RouterSpec,

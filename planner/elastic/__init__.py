@@ -1,0 +1,25 @@
+"""What is known of elastic expert-parallel deployments: versions, sizes, and the time that changing size takes."""
+
+from __future__ import annotations
+
+from planner.elastic.estimating import ResizeQuestion, estimate_resize
+from planner.elastic.sizes import Room, floor_ranks, judge_size, reachable_sizes
+from planner.elastic.stages import PUBLISHED, RESTARTED, StageSeconds, fit_stages, published_stages
+from planner.elastic.versions import Traits, mode_of, traits_of
+
+__all__ = [
+    "PUBLISHED",
+    "RESTARTED",
+    "ResizeQuestion",
+    "Room",
+    "StageSeconds",
+    "Traits",
+    "estimate_resize",
+    "fit_stages",
+    "floor_ranks",
+    "judge_size",
+    "mode_of",
+    "published_stages",
+    "reachable_sizes",
+    "traits_of",
+]
