@@ -1,0 +1,231 @@
+"""What carrying a plan out would do now, and what forbids it. Pure: from a route, readings and room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from models.applied import ApplyReview, FieldChange, ObjectState
+from models.observation import Finding
+from planner.control.carrying.objects import ObjectReading, counted_object
+from planner.control.carrying.room import Room
+from planner.control.carrying.writing import fields_of, fields_to_free
+from planner.manifests import Change, Route, Stage, gauges_of, left_to_do
+from planner.manifests.targets import Target, TargetKey
+
+__all__ = ["gates", "next_stage", "review_of", "scaled_targets"]
+
+_AS_STARTED: Final = "plan again from what runs now, or bring the count back"
+States = Mapping[TargetKey, ObjectState]
+
+
+def scaled_targets(route: Route) -> tuple[Target, ...]:
+    """Objects that run, shall run, or are touched on the way."""
+    touched = {change.target.key for stage in route.stages for change in stage.changes}
+    return tuple(c.target for c in route.ends if not c.idle or c.target.key in touched)
+
+
+def next_stage(route: Route, states: States, *, done: int = 0) -> int | None:
+    """The stage with which the plan goes on, from 0; as many as there are: the cluster is at its end. None: at none.
+
+    A cluster is at a stage when each object has the count from before it or from after it. Stages of which both fit
+    are begun again: what is written already is not written twice, and waits return at once.
+
+    Args:
+        route: with the stages.
+        states: objects as they are.
+        done: stages that are known to be done, as a record of this plan says.
+    """
+    counts = [_at_start(route)]
+    for stage in route.stages:
+        counts.append(counts[-1] | {change.target.key: change.new for change in stage.changes})
+    now = {key: _wanted(states, key) for key in counts[0]}
+    last = len(route.stages)
+    arrived = now == counts[last]
+    if arrived and (done == last or all(_is_settled(states[key]) for key in now)):
+        return last
+    for number in range(done, last):
+        before, after = counts[number], counts[number + 1]
+        if all(now[key] in (before[key], after[key]) for key in now):
+            return number
+    return None
+
+
+def _is_settled(state: ObjectState) -> bool:
+    """Whether nothing of it starts or ends."""
+    return state.settled and state.ready == state.held == state.wanted
+
+
+def _at_start(route: Route) -> dict[TargetKey, int]:
+    """Counts of all objects that are looked at, before the first stage."""
+    old = {change.target.key: change.old for change in route.ends}
+    return {target.key: old[target.key] for target in scaled_targets(route)}
+
+
+def _wanted(states: States, key: TargetKey) -> int | None:
+    """The count that an object asks for; one that is not there asks for none, which a plan without it may start from."""
+    state = states.get(key)
+    return None if state is None else state.wanted
+
+
+def review_of(
+    route: Route,
+    reading: ObjectReading,
+    *,
+    room: Room | None = None,
+    done: int = 0,
+    assume_done: bool = False,
+) -> ApplyReview:
+    """What is still to be written, and everything that forbids it at once.
+
+    Args:
+        route: the plan as counts of objects.
+        reading: objects as they are.
+        room: accelerators that are free; None: nobody could tell.
+        done: stages that a record of this plan says are done.
+        assume_done: what this route cannot start is ready, as somebody says.
+    """
+    states = reading.states
+    stage = None if reading.findings else next_stage(route, states, done=done)
+    number = len(route.stages) if stage is None else stage
+    refusals = [*reading.findings, *gates(route, states)]
+    if stage is None and not reading.findings:
+        refusals += _elsewhere(route, states)
+    if stage is not None and not assume_done:
+        refusals += _unconfirmed(route.stages[: number + 1])
+    if stage is not None and stage < len(route.stages):
+        refusals += _no_room(route.stages[stage], states, room)
+    return ApplyReview(
+        waves=len(route.stages),
+        next_wave=(len(route.stages) if stage is None else stage) + 1,
+        states=tuple(states[target.key] for target in scaled_targets(route) if target.key in states),
+        changes=tuple(_changes(route, states, number)) if stage is not None else (),
+        refusals=tuple(dict.fromkeys(refusals)),
+        notes=tuple(_notes(route, room)),
+    )
+
+
+def gates(route: Route, states: States) -> Iterator[Finding]:
+    """What people or other controllers forbid, whatever the counts are."""
+    for target in scaled_targets(route):
+        state = states.get(target.key)
+        if state is None:
+            continue
+        subject = str(state.object)
+        if state.paused_by:
+            remedy = "remove it, or leave the object out of the plan"
+            yield Finding(subject=subject, problem=f"people hold it: {state.paused_by}", remedy=remedy)
+        for rival in state.rivals:
+            problem = f"{rival} scales it too, and would take the count back"
+            yield Finding(
+                subject=subject, problem=problem, remedy="name it as scaler of the object in the scenario"
+            )
+
+
+def _elsewhere(route: Route, states: States) -> Iterator[Finding]:
+    """Objects whose count is none that the plan has, at the stage that fits most of them."""
+    counts = _at_start(route)
+    best = [counts]
+    for stage in route.stages:
+        counts = counts | {change.target.key: change.new for change in stage.changes}
+        best.append(counts)
+    nearest = min(best, key=lambda each: sum(_wanted(states, key) != count for key, count in each.items()))
+    for target in scaled_targets(route):
+        expected, found = nearest[target.key], _wanted(states, target.key)
+        if found == expected:
+            continue
+        subject = str(counted_object(target))
+        if found is None:
+            yield Finding(
+                subject=subject, problem="there is no such object", remedy="repair the object in the scenario"
+            )
+        else:
+            problem = f"it asks for {found} replicas, where the plan starts from {expected}"
+            yield Finding(subject=subject, problem=problem, remedy=_AS_STARTED)
+
+
+def _unconfirmed(stages: Iterable[Stage]) -> Iterator[Finding]:
+    """What earlier waves need that nobody here can start, before a wave takes anything away."""
+    opened: list[str] = []
+    for number, stage in enumerate(stages, start=1):
+        if stage.takes_away:
+            for line in opened:
+                yield Finding(
+                    subject=f"wave {number}",
+                    problem=f"it takes replicas away, and nobody here can tell whether this is ready: {line}",
+                    remedy="see to it, then say --assume-done",
+                )
+        opened += [
+            f"{step.service}/{step.variant} in pool {step.pool} at {step.after} replicas"
+            if step.candidate is not None
+            else f"{step.after} nodes added to pool {step.pool}"
+            for step in stage.elsewhere
+            if step.after > step.before
+        ]
+        opened += [f"{counted_object(c.target)} at {c.new} replicas" for c in stage.apart if c.new > c.old]
+
+
+def _no_room(stage: Stage, states: States, room: Room | None) -> Iterator[Finding]:
+    """Starts of a wave for which there are not enough accelerators that pods may use."""
+    if room is None:
+        return
+    asked: dict[tuple[str, str], int] = {}
+    for change in stage.changes:
+        state, target = states.get(change.target.key), change.target
+        missing = 0 if state is None else max(0, change.new - max(state.held, state.wanted or 0))
+        where = (target.cluster or "", target.candidates[0].accelerator)
+        asked[where] = asked.get(where, 0) + missing * target.candidates[0].gpus
+    for (cluster, accelerator), gpus in sorted(asked.items()):
+        free = room.free(cluster, accelerator)
+        if free is not None and gpus > free:
+            yield Finding(
+                subject=f"{accelerator}{f' in {cluster}' if cluster else ''}",
+                problem=f"this wave starts replicas on {gpus} of them, and {free} are free",
+                remedy="plan again from what runs now",
+            )
+
+
+def _changes(route: Route, states: States, number: int) -> Iterator[FieldChange]:
+    """All that is still to be written, wave by wave."""
+    known = dict(states)
+    for wave, stage in enumerate(route.stages[number:], start=number + 1):
+        for change in stage.changes:
+            state = known.get(change.target.key)
+            if state is None:
+                continue
+            for each in fields_of(change, state, way_back=route.way_back):
+                yield each.but(wave=wave)
+            known[change.target.key] = _after(change, state)
+    if route.way_back:
+        for change in touched(route):
+            state = known.get(change.target.key)
+            if state is not None:
+                yield from fields_to_free(change.target, state)
+
+
+def touched(route: Route) -> tuple[Change, ...]:
+    """Ends of the objects whose count some stage changes."""
+    keys = {c.target.key for stage in route.stages for c in stage.changes if c.old != c.new}
+    return tuple(change for change in route.ends if change.target.key in keys)
+
+
+def _after(change: Change, state: ObjectState) -> ObjectState:
+    """The object as it will be, as far as it is written."""
+    if change.target.object.scaler == "hpa":
+        held = change.new or max(change.old, 1)
+        former = state.former or (f"{state.bounds[0]}:{state.bounds[1]}" if state.bounds else "")
+        return state.but(wanted=change.new, bounds=(held, held), former=former)
+    former = state.former
+    if change.target.object.scaler == "keda":
+        former = state.former or state.pause or "none"
+    return state.but(wanted=change.new, former=former, pause=str(change.new))
+
+
+def _notes(route: Route, room: Room | None) -> Iterator[str]:
+    for name in route.left_out:
+        yield f"left out: {name} has no object in the scenario"
+    for series in gauges_of(route):
+        yield f"the control plane has to emit {series}"
+    yield from left_to_do(route)
+    for finding in () if room is None else room.findings:
+        yield f"{finding.subject}: {finding.problem}{f' ({finding.remedy})' if finding.remedy else ''}"
