@@ -14,10 +14,11 @@ from planner.control.actuators import ACTUATORS, Connections, open_actuator
 from planner.control.actuators.epp import EppActuator, Standing, standing_of
 from planner.control.actuators.epp_options import CapSettings
 from planner.control.actuators.epp_text import NotUnderstoodError, at_cap, configuration_in, put_back
-from planner.control.cluster import Api, kinds
+from planner.control.cluster import Api, ClusterFault, Trouble, kinds
 from planner.control.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS, INFERENCE_OBJECTIVES
 from planner.control.cluster.memory import MemoryCluster
 from planner.control.cluster.reading import annotations_of, at
+from planner.control.cluster.transport import Answer, Call
 from planner.control.protocols import SHORT, Decision, Outcome, OutcomeCode
 from planner.errors import ConfigurationError
 
@@ -264,6 +265,24 @@ def test_a_denial_names_the_rule_and_does_not_stop_the_rest() -> None:
     assert (found.code, found.applied, found.changed) == (OutcomeCode.DENIED, False, True)
     assert 'resources: ["inferenceobjectives"], verbs: ["patch"]' in found.message
     assert "flowControl" in scene.text()
+
+
+def test_a_write_without_an_answer_is_unknown_and_read_again_before_the_next() -> None:
+    scene = Scene(config_map=None, settings={})
+
+    def silent(call: Call) -> Answer | None:
+        if call.method != "PATCH":
+            return None
+        scene.cluster.before = lambda _: None
+        scene.cluster.call(call)
+        raise ClusterFault(Trouble.TIMEOUT, "no answer")
+
+    scene.cluster.before = silent
+    assert scene.capped().code is OutcomeCode.UNKNOWN
+    assert scene.capped().code is OutcomeCode.SAME
+    assert len(scene.cluster.writes) == 1
+    scene.room()
+    assert scene.priority() == 0
 
 
 def test_the_earlier_group_of_objectives_is_found_too() -> None:

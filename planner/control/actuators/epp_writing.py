@@ -33,9 +33,11 @@ _CODES: Final = {
     Trouble.CONFLICT: OutcomeCode.CONFLICT,
     Trouble.NOT_FOUND: OutcomeCode.GONE,
     Trouble.BUSY: OutcomeCode.BUSY,
-    Trouble.TIMEOUT: OutcomeCode.UNKNOWN,
+    Trouble.TIMEOUT: OutcomeCode.AWAY,
     Trouble.UNREACHABLE: OutcomeCode.AWAY,
 }
+_OPEN: Final = frozenset({Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.GARBLED})
+"""Faults that leave open whether a write was done."""
 _TRIES: Final = 4
 _SHOWN: Final = 12
 """Letters of a digest that tell it from others for the eye."""
@@ -151,6 +153,7 @@ class Writer:
         """Read an object and merge what is to be changed; again from fresh state when somebody else was faster."""
         where = self.service.where
         for left in range(_TRIES - 1, -1, -1):
+            sent = False
             try:
                 found = self.api.get(kind, where, name)
                 step = change(found)
@@ -162,6 +165,7 @@ class Writer:
                     **mapping_of(step.patch.get("metadata")),
                     **({"resourceVersion": version} if version else {}),
                 }
+                sent = True
                 now = self.api.patch(kind, where, name, {**step.patch, "metadata": metadata})
             except NotUnderstoodError as cause:
                 self._failed(label, str(cause), OutcomeCode.FAILED)
@@ -169,7 +173,9 @@ class Writer:
             except ClusterFault as fault:
                 if fault.trouble is Trouble.CONFLICT and left:
                     continue
-                self._failed(label, fault.message, _code_of(fault))
+                unsure = sent and fault.trouble in _OPEN
+                said = f"unknown, will be read again: {fault.message}" if unsure else fault.message
+                self._failed(label, said, OutcomeCode.UNKNOWN if unsure else _code_of(fault))
                 return None
             self.done.changed = True
             self._tell(label, step)
