@@ -84,6 +84,7 @@ class EngineObservation(Value):
     started_s: EpochSeconds | None = Field(None, description="start of the process, seconds of the epoch")
     running: _Number | None = Field(None, description="requests in the batch now")
     waiting: _Number | None = Field(None, description="waiting requests, maximum of the last minute")
+    waiting_now: _Number | None = Field(None, description="waiting requests now")
     kv_usage: _Share | None = Field(None, description="KV-cache usage, maximum of the last minute, 0..1")
     kv_now: _Share | None = Field(None, description="KV-cache usage now, 0..1")
     kv_tokens: _Tokens | None = Field(None, description="size of its KV cache, tokens")
@@ -135,6 +136,7 @@ class VariantObservation(Value):
     paused: bool = Field(False, description="people asked that nothing is changed")
     held: str = Field("", description="who set replicas by hand, as our annotation says; empty: nobody")
     written_by: str = Field("", description="field manager that wrote spec.replicas last; empty: unknown")
+    written_at: str = Field("", description="when, as the API says it (ISO 8601); empty: unknown")
     conditions: tuple[Condition, ...] = Field((), description="readiness gates")
 
     @property

@@ -342,7 +342,8 @@ class TestWhoSetTheReplicas:
             {"manager": "fleetplan", "time": "2026-04-01T10:00:00Z", "fieldsV1": owns},
             {"manager": "helm", "time": "2026-06-01T10:00:00Z", "fieldsV1": {"f:spec": {"f:template": {}}}},
         ]
-        assert variants(thing, an_hpa())["llama-hpa"].written_by == "kubectl-scale"
+        found = variants(thing, an_hpa())["llama-hpa"]
+        assert (found.written_by, found.written_at) == ("kubectl-scale", "2026-05-01T10:00:00Z")
 
     @pytest.mark.parametrize("spoiled", [None, 7, [None, {"fieldsV1": 3}], [{"manager": 4}]], ids=str)
     def test_nobody_is_told_where_the_api_does_not_say(self, spoiled: Any) -> None:

@@ -116,7 +116,8 @@ def _fields(
         )
     return (
         fields
-        | {"held": workload.annotations.get(HELD, "")[:500], "written_by": workload.written_by}
+        | {"held": workload.annotations.get(HELD, "")[:500]}
+        | dict(zip(("written_by", "written_at"), workload.written_by, strict=True))
         | {"role": workload.role, "engine": workload.engine, "engine_arguments": arguments}
         | _devices(each, workload, (fleet, pods), names, findings)
         | _counts(workload, pods, known=PODS not in seen.lacking)

@@ -47,7 +47,7 @@ class Workload:
         pods: of one replica.
         leader: spec of the pod that serves.
         worker: spec of the other pods of a group; the leader's where there is none.
-        written_by: field manager that wrote its replica count last; empty: the API does not tell.
+        written_by: field manager that wrote its replica count last, and when; empty: the API does not tell.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Workload:
     pods: int
     leader: Mapping[str, Any]
     worker: Mapping[str, Any]
-    written_by: str = ""
+    written_by: tuple[str, str] = ("", "")
 
     def devices(self, further: Mapping[str, str]) -> dict[str, int]:
         """Accelerators of one replica, by resource: of its leader and all its workers."""
@@ -118,7 +118,7 @@ def workload_of(thing: Object, kind: str) -> Workload:
     )
 
 
-def _last_writer(thing: Object) -> str:
+def _last_writer(thing: Object) -> tuple[str, str]:
     """The manager of ``spec.replicas`` whose entry is the newest; times are ISO 8601 in UTC, so text sorts them.
 
     An API before 1.22 does not tell who wrote through the scale subresource.
@@ -128,4 +128,5 @@ def _last_writer(thing: Object) -> str:
         for each in items_of(at(thing, "metadata", "managedFields"))
         if at(each, "fieldsV1", "f:spec", "f:replicas") is not None
     ]
-    return max(managers, default=("", ""))[1]
+    when, who = max(managers, default=("", ""))
+    return who, when
