@@ -16,6 +16,9 @@ from models.value import Value
 __all__ = [
     "Pace",
     "Placement",
+    "Preflight",
+    "PreflightCheck",
+    "PreflightVerdict",
     "ResizeEstimate",
     "SizeReason",
     "SizeRefusal",
@@ -140,3 +143,32 @@ class ResizeEstimate(Value):
     def hindered(self, arrival_rps: float, *, aborted: float = 0.0) -> float:
         """Requests that are lost or delayed: what arrives in the downtime, and those aborted on ranks that leave."""
         return self.downtime.expected_s * arrival_rps + aborted
+
+
+class PreflightVerdict(StrEnum):
+    """What a check says."""
+
+    OK = "ok"
+    WARNING = "warning"
+    UNKNOWN = "unknown"
+    REFUSED = "refused"
+
+
+class PreflightCheck(Value):
+    """One thing that was looked at before a resize is ordered."""
+
+    name: str = Field(description="what was looked at")
+    verdict: PreflightVerdict = Field(description="ok, warning, unknown (nobody said), refused")
+    finding: str = Field(description="one sentence")
+    change: str = Field("", description="what to change, on the server's command line where it stands there")
+
+
+class Preflight(Value):
+    """All of them, in a fixed order."""
+
+    checks: tuple[PreflightCheck, ...] = Field(description="one for each thing that was looked at")
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is refused; what is not known passes with a word."""
+        return all(check.verdict is not PreflightVerdict.REFUSED for check in self.checks)

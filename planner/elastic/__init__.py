@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.elastic.estimating import ResizeQuestion, estimate_resize
+from planner.elastic.preflight import PreflightFacts, PreflightQuestion, preflight, refusal_text
 from planner.elastic.sizes import Room, floor_ranks, judge_size, reachable_sizes
 from planner.elastic.stages import PUBLISHED, RESTARTED, StageSeconds, fit_stages, published_stages
 from planner.elastic.versions import Traits, mode_of, traits_of
@@ -10,6 +11,8 @@ from planner.elastic.versions import Traits, mode_of, traits_of
 __all__ = [
     "PUBLISHED",
     "RESTARTED",
+    "PreflightFacts",
+    "PreflightQuestion",
     "ResizeQuestion",
     "Room",
     "StageSeconds",
@@ -19,7 +22,9 @@ __all__ = [
     "floor_ranks",
     "judge_size",
     "mode_of",
+    "preflight",
     "published_stages",
     "reachable_sizes",
+    "refusal_text",
     "traits_of",
 ]
