@@ -47,6 +47,8 @@ class InstanceReading:
         queue: waiting requests, maximum of the last minute.
         kv_tokens: size of its KV cache, tokens.
         kv_now: KV-cache usage at this moment, 0..1.
+        queue_now: waiting requests at this moment; with it the peaks of cache and queue are not added, which need not
+            have been at one moment.
         itl_s: mean inter-token latency of the last minute, s.
         ttft_s: mean time to first token of the last minute, s.
         token_rate: output tokens per second over the last minute.
@@ -57,6 +59,7 @@ class InstanceReading:
     queue: float | None = None
     kv_tokens: int | None = None
     kv_now: float | None = None
+    queue_now: float | None = None
     itl_s: float | None = None
     ttft_s: float | None = None
     token_rate: float | None = None

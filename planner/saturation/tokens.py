@@ -217,7 +217,7 @@ def _load(
         if stored is None:
             return None
         effective = int(stored.effective * tau)
-        resident = int((one.kv_usage or 0.0) * effective)
+        cache, resident = effective, int((one.kv_usage or 0.0) * effective)
     else:
         k1 = int(one.kv_tokens * tau)
         k2 = (
@@ -227,9 +227,13 @@ def _load(
             or k1
         )
         effective = min(k1, k2)
-        resident = round((one.kv_usage or 0.0) * one.kv_tokens)
+        cache, resident = one.kv_tokens, round((one.kv_usage or 0.0) * one.kv_tokens)
     per_request = traffic.input_tokens + (0.0 if variant.role == PREFILL else traffic.output_tokens)
-    demand = resident + (one.queue or 0.0) * per_request
+    asked = (one.queue or 0.0) * per_request
+    demand = resident + asked
+    if one.queue_now is not None and one.kv_now is not None:
+        # Peaks of a minute need not have been at one moment: they are added, as published, only where now is unknown.
+        demand = max(resident, asked, one.kv_now * cache + one.queue_now * per_request)
     unknown = one.kv_usage is None or one.queue is None
     return _Load(effective, demand, max(0.0, effective - demand) if unknown else 0.0)
 

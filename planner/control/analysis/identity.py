@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from models.observation import VariantObservation
 
-__all__ = ["VariantRef", "ref_of", "unique_names"]
+__all__ = ["VariantRef", "ref_of"]
 
 
 class VariantRef(NamedTuple):
@@ -24,8 +24,3 @@ class VariantRef(NamedTuple):
 def ref_of(variant: VariantObservation) -> VariantRef:
     """The identity of a variant that was observed."""
     return VariantRef(variant.cluster or "", variant.namespace, variant.name)
-
-
-def unique_names(variants: tuple[VariantObservation, ...]) -> dict[VariantRef, str]:
-    """A name for each variant of one service that no other variant of it has: with its cluster where it names one."""
-    return {ref: f"{ref.cluster}/{ref.name}" if ref.cluster else ref.name for ref in map(ref_of, variants)}

@@ -19,8 +19,9 @@ __all__ = ["assemble"]
 _WINDOW_S: Final = 60.0
 _SHOWN: Final = 3
 _MOST_FINDINGS: Final = 100
-_NOT_SHOWN: Final = "waiting_now"
-_NEEDED: Final = frozenset(each.field for each in ENGINE_MEASURES if each.needed and each.field != _NOT_SHOWN)
+_BESIDE: Final = "waiting_now"
+"""Nobody decides by it alone."""
+_NEEDED: Final = frozenset(each.field for each in ENGINE_MEASURES if each.needed and each.field != _BESIDE)
 
 
 def assemble(
@@ -118,7 +119,6 @@ def _engine(
 ) -> EngineObservation:
     """One engine; ``named`` is its name and that of its cluster."""
     values: dict[str, Any] = row.values
-    values.pop(_NOT_SHOWN, None)
     if any(map(math.isnan, values.values())):
         values = {field: value for field, value in values.items() if not math.isnan(value)}
     name, cluster = named

@@ -170,7 +170,7 @@ ENGINE_MEASURES: Final = (
               "sglang:generation_tokens_histogram_count", "sglang:num_requests_total"), (0.0, 1e7),
     ),
 )  # fmt: skip
-"""Values of one engine; ``waiting_now`` serves the traffic of its service."""
+"""Values of one engine; ``waiting_now`` serves the traffic of its service too."""
 
 COMPLETED: Final = Measure("completed", How.GROWTH, _MEANS_S, _COMPLETED, (0.0, 1e12), needed=False)
 
