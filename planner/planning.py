@@ -17,6 +17,7 @@ from models.solution import Proof, Solution, Status
 from models.variant import Role
 from models.workload import Routing
 from planner.clock import Clock, SolvingClock
+from planner.collecting import collection_paused
 from planner.errors import InternalError
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
 
@@ -310,9 +311,10 @@ def solve_with(
     from planner.optimization import solve
     from planner.referee import check
 
-    result = solve(problem, solver=solver, options=options or SolveOptions(), progress=progress)
-    if solver not in HEURISTICS and result.solution.has_plan:
-        _trust(solver, [violation.text for violation in check(problem, result.solution)])
+    with collection_paused():
+        result = solve(problem, solver=solver, options=options or SolveOptions(), progress=progress)
+        if solver not in HEURISTICS and result.solution.has_plan:
+            _trust(solver, [violation.text for violation in check(problem, result.solution)])
     return result
 
 

@@ -90,16 +90,20 @@ class WholeProgram:
 
     def __call__(self, problem: Problem, options: SolveOptions, progress: Progress = silent) -> SolveResult:
         """Answer ``problem`` within ``options``."""
+        with (
+            collection_paused()
+        ):  # once for all of it: each end of a pause has the collector walk through the program
+            return self._answer(problem, options, progress)
+
+    def _answer(self, problem: Problem, options: SolveOptions, progress: Progress) -> SolveResult:
         start = self._clock.monotonic_s()
         before = None if options.warm is None else options.warm.formulation
         if before is not None:
-            with collection_paused():
-                problem = recognized(problem, before.index.problem)
+            problem = recognized(problem, before.index.problem)
         formulation = formulate(problem, before=before)
         formulated = self._clock.monotonic_s()
         descent = self._descend(formulation, options, progress, start)
-        with collection_paused():
-            found = self._solution(formulation.index, descent)
+        found = self._solution(formulation.index, descent)
         solution = self._rescue(problem, found, options)
         warm = WarmStart(formulation, descent.memory, descent.values, descent.reached)
         solve_s = self._clock.monotonic_s() - formulated

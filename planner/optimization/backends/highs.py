@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 import highspy
 import numpy as np
@@ -12,8 +13,9 @@ import numpy as np
 from planner.optimization.backends.floating import power_of_two
 from planner.optimization.backends.greeting import let_highs_greet
 from planner.optimization.program import Key, Row
+from planner.optimization.protocol import Cancelled, never
 
-__all__ = ["add_row", "has_point", "quiet_highs", "run_for", "says_none", "scaled"]
+__all__ = ["Listener", "add_row", "has_point", "quiet_highs", "run_for", "says_none", "scaled"]
 
 _LARGEST: Final = 1e6
 """Rows with larger coefficients are scaled down: tolerances of HiGHS are absolute."""
@@ -21,6 +23,42 @@ _LARGEST: Final = 1e6
 _NONE: Final = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
 _FEASIBLE: Final = 2
 """kSolutionStatusFeasible of HiGHS."""
+
+_CALLBACKS: Final = highspy.cb.HighsCallbackType
+
+
+def unheard(value: float) -> None:
+    """Values for nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who hears of a run on its way, and may end it.
+
+    Attributes:
+        told: the goal of every better point.
+        cancelled: asked often; when it says so the run ends with what it has.
+        unit: the goal of one unit of what HiGHS makes small.
+    """
+
+    told: Callable[[float], None] = unheard
+    cancelled: Cancelled = never
+    unit: float = 1.0
+
+    def listen_to(self, highs: highspy.Highs) -> None:
+        """Hear of all runs from now on."""
+        wanted = [_CALLBACKS.kCallbackMipImprovingSolution] if self.told is not unheard else []
+        wanted += [_CALLBACKS.kCallbackMipInterrupt] if self.cancelled is not never else []
+        if wanted:
+            highs.setCallback(self._hear, None)
+        for kind in wanted:
+            highs.startCallback(kind)
+
+    def _hear(self, kind: object, _message: str, found: Any, answer: Any, _data: object) -> None:  # noqa: ANN401 - highspy
+        if kind == _CALLBACKS.kCallbackMipImprovingSolution:
+            self.told(found.mip_primal_bound * self.unit)
+        elif self.cancelled():
+            answer.user_interrupt = True
 
 
 def quiet_highs() -> highspy.Highs:

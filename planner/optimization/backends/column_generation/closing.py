@@ -16,12 +16,13 @@ from typing import Final
 
 import numpy as np
 
-from planner.optimization.backends.column_generation.finish import Ending, Whole, choose
+from planner.optimization.backends.column_generation.finish import NOBODY, Ending, Whole, choose
 from planner.optimization.backends.column_generation.listing import Lister, Listing, form_of
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxed
 from planner.optimization.backends.column_generation.ties import Usage
+from planner.optimization.backends.highs import Listener
 from planner.optimization.program import Key
 
 __all__ = ["Closed", "Closing"]
@@ -58,10 +59,12 @@ class Closing:
         ready: the program.
         usage: its goal.
         master: rows and columns beside the patterns.
+        listener: hears of better choices on the way.
     """
 
-    def __init__(self, ready: Prepared, usage: Usage, master: Master) -> None:
+    def __init__(self, ready: Prepared, usage: Usage, master: Master, *, listener: Listener = NOBODY) -> None:
         self._ready = ready
+        self._listener = listener
         self._usage = usage
         self._master = master
         upper_only = not np.isfinite(ready.ties.lower).any()
@@ -131,6 +134,7 @@ class Closing:
             listing.patterns,
             ending=Ending(max(seconds, 0.01), gap / 4),
             whole=Whole(whole, self._usage),
+            listener=self._listener,
         )
         if not choice.found:
             return _Found(None, inf, choice.bound)

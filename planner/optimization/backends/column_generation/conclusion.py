@@ -26,6 +26,7 @@ from planner.optimization.backends.column_generation.surroundings import (
 )
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination, proves
+from planner.optimization.backends.highs import Listener
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Key
 
@@ -82,6 +83,12 @@ class Run:
         """Whether the goal counts a column of a block."""
         return any(key in self.shape.owner for key in self.ask.goal.terms)
 
+    @property
+    def listener(self) -> Listener:
+        """Passes on what a choice finds on its way."""
+        ask = self.ask
+        return Listener(lambda value: ask.report(round(value) + ask.goal.constant, None), ask.cancelled)
+
     def proves(self, value: float | None, bound: float) -> bool:
         """Whether a value is as near to a bound, which is without the constant of the goal, as was asked for."""
         return value is not None and proves(value, bound + self.ask.goal.constant, self.ask.gap)
@@ -135,14 +142,23 @@ def _searched(
     ask = run.ask
     if not ask.goal.terms and len(run.shape.blocks) <= _FEW:
         end = min(end, clock.monotonic_s() + _GLANCE * ask.seconds)
+    if clock.monotonic_s() >= end:
+        return state  # the search alone takes a while to begin
     search = Neighborhoods(run.shape, ask.goal, run.ready.ties.scales.tolist(), state)
+
+    def good_enough() -> bool:
+        if search.broken() > 0:
+            return False
+        ask.report(search.value(), None)
+        return run.proves(search.value(), bound)
+
     search.run(
         _undecided(run.master, answer),
         size=_NEIGHBORHOOD,
         gap=ask.gap / 4,
         seed=ask.seed,
         seconds_left=lambda: end - clock.monotonic_s(),
-        good_enough=lambda: search.broken() == 0 and run.proves(search.value(), bound),
+        good_enough=good_enough,
     )
     return search.state
 
@@ -156,7 +172,7 @@ def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable
     ask = run.ask
     if not ask.goal.terms or seconds_left() < _LISTING_S * len(run.shape.blocks):
         return Closed(None, -inf)
-    return Closing(run.ready, run.usage, run.master).close(
+    return Closing(run.ready, run.usage, run.master, listener=run.listener).close(
         relaxed,
         inf if value is None else value - ask.goal.constant,
         gap=ask.gap,
@@ -208,8 +224,9 @@ def _first_choice(
 ) -> Choice:
     """A choice among patterns at hand; of many blocks, among those near the relaxation too."""
     ask, gap, start = run.ask, run.ask.gap / 2, _start(run)
-    few = among_few(run.master, answer, gap=gap, seconds_left=seconds_left, start=start)
-    every = among_all(run.master, gap=gap, seconds_left=seconds_left, start=start)
+    heard = run.listener
+    few = among_few(run.master, answer, gap=gap, seconds_left=seconds_left, start=start, listener=heard)
+    every = among_all(run.master, gap=gap, seconds_left=seconds_left, start=start, listener=heard)
     near = _nearby(run, relaxed, seconds_left)
     many = len(run.shape.blocks) > _MANY
     found = first_enough(
@@ -247,7 +264,7 @@ def _nearby(run: Run, relaxed: Relaxed, seconds_left: Callable[[], float]) -> It
     near = Nearby(around, run.ready, run.usage, run.master, relaxed, gap=ask.gap)
     constant = abs(ask.goal.constant)
     within = ask.gap * max(0.0, 1.0 - constant / max(abs(relaxed.bound), 1.0))
-    yield from near.choices(gap=within, seconds_left=seconds_left)
+    yield from near.choices(gap=within, seconds_left=seconds_left, listener=run.listener)
 
 
 def _heaviest(master: Master, answer: MasterAnswer) -> dict[int, Mapping[Key, int]]:

@@ -6,7 +6,7 @@ A block may also stand there whole, with its own columns and rows, in the place 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final, NamedTuple
 
@@ -19,15 +19,18 @@ from planner.optimization.backends.column_generation.blocks import Block
 from planner.optimization.backends.column_generation.master import Master, MasterColumn
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.ties import Usage
-from planner.optimization.backends.highs import has_point, quiet_highs, says_none, scaled
+from planner.optimization.backends.highs import Listener, has_point, quiet_highs, says_none, scaled
 from planner.optimization.program import Key
 
-__all__ = ["Choice", "Whole", "choose"]
+__all__ = ["NOBODY", "Choice", "Ending", "Start", "Whole", "choose"]
 
 Floats = NDArray[np.float64]
 
 _WEIGHT: Final = 1e4
 """Tolerances of HiGHS are absolute: costs are brought to a size that suits them."""
+
+NOBODY: Final = Listener()
+"""Choices that nobody hears of before they are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ def choose(
     ending: Ending,
     whole: Whole | None = None,
     start: Start | None = None,
+    listener: Listener = NOBODY,
 ) -> Choice:
     """The best choice among these patterns that HiGHS finds in time.
 
@@ -98,6 +102,7 @@ def choose(
         ending: when to stop.
         whole: blocks that stand whole.
         start: a choice to begin with, where no block stands whole.
+        listener: hears of the goal of every better choice.
     """
     if start is not None:
         patterns = [*patterns, *start.patterns]
@@ -114,7 +119,7 @@ def choose(
             model.add_block(block, whole.usage)
     if start is not None and whole is None:
         model.begin_with(start)
-    value, bound, x = model.solve(ending)
+    value, bound, x = model.solve(ending, listener)
     if x is None:
         return Choice(inf, (), (), bound, {})
     first, last = len(master.columns), len(master.columns) + len(patterns)
@@ -189,7 +194,7 @@ class _Model:
         self._cost += cost
         self._ends += ends
 
-    def solve(self, ending: Ending) -> tuple[float, float, Floats | None]:
+    def solve(self, ending: Ending, listener: Listener) -> tuple[float, float, Floats | None]:
         """Value, bound, and the columns where there is a choice."""
         cost = np.array(self._cost)
         unit = float(np.abs(cost).max(initial=0.0)) / _WEIGHT or 1.0
@@ -197,6 +202,7 @@ class _Model:
         highs.setOptionValue("mip_rel_gap", ending.gap)
         if ending.target > -inf:
             highs.setOptionValue("objective_target", ending.target / unit)
+        replace(listener, unit=unit).listen_to(highs)
         if says_none(highs, ending.seconds):
             return inf, inf, None
         info = highs.getInfo()

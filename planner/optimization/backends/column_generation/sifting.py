@@ -13,8 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from planner.optimization.backends.column_generation.finish import Choice, Ending, Start, choose
+from planner.optimization.backends.column_generation.finish import NOBODY, Choice, Ending, Start, choose
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
+from planner.optimization.backends.highs import Listener
 
 __all__ = ["among_all", "among_few", "first_enough", "reduced_costs"]
 
@@ -48,6 +49,7 @@ def among_few(
     gap: float,
     seconds_left: Callable[[], float],
     start: Start | None = None,
+    listener: Listener = NOBODY,
 ) -> Iterator[Choice]:
     """Choices among the patterns of small reduced cost, where there are many."""
     if len(master.patterns) < _MANY:
@@ -56,15 +58,22 @@ def among_few(
     for share in _SHARES:
         near = np.flatnonzero(reduced <= share * abs(answer.value)).tolist()
         ending = Ending(_PART * max(seconds_left(), 0.0), gap)
-        yield choose(master, [master.patterns[i] for i in near], ending=ending, start=start)
+        yield choose(
+            master, [master.patterns[i] for i in near], ending=ending, start=start, listener=listener
+        )
 
 
 def among_all(
-    master: Master, *, gap: float, seconds_left: Callable[[], float], start: Start | None = None
+    master: Master,
+    *,
+    gap: float,
+    seconds_left: Callable[[], float],
+    start: Start | None = None,
+    listener: Listener = NOBODY,
 ) -> Iterator[Choice]:
     """The choice among all patterns."""
     ending = Ending(max(seconds_left(), _AT_LEAST_S), gap)
-    yield choose(master, master.patterns, ending=ending, start=start)
+    yield choose(master, master.patterns, ending=ending, start=start, listener=listener)
 
 
 def reduced_costs(master: Master, answer: MasterAnswer) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

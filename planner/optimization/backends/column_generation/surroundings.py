@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from planner.optimization.backends.column_generation.blocks import Block
 from planner.optimization.backends.column_generation.covering import Weights
 from planner.optimization.backends.column_generation.coverings import Coverings
-from planner.optimization.backends.column_generation.finish import Choice, Ending, Whole, choose
+from planner.optimization.backends.column_generation.finish import NOBODY, Choice, Ending, Whole, choose
 from planner.optimization.backends.column_generation.items import CoveringBlock
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.nearby import nearby
@@ -28,6 +28,7 @@ from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxed
 from planner.optimization.backends.column_generation.sifting import reduced_costs
 from planner.optimization.backends.column_generation.ties import Usage
+from planner.optimization.backends.highs import Listener
 from planner.optimization.program import Key
 
 __all__ = ["Nearby", "Surroundings", "surroundings"]
@@ -133,12 +134,15 @@ class Nearby:
         whole = frozenset(self._whole)
         self._patterns = [(above, pattern) for above, pattern in every if pattern.block not in whole]
 
-    def choices(self, *, gap: float, seconds_left: Callable[[], float]) -> Iterator[Choice]:
+    def choices(
+        self, *, gap: float, seconds_left: Callable[[], float], listener: Listener = NOBODY
+    ) -> Iterator[Choice]:
         """Choices among ever more patterns.
 
         Args:
             gap: relative gap to the bound of the relaxation that is good enough.
             seconds_left: wall time that is left.
+            listener: hears of better choices on the way.
         """
         for turn, distance in enumerate(_DISTANCES):
             part = 1 / (len(_DISTANCES) - turn)
@@ -147,6 +151,7 @@ class Nearby:
                 [pattern for above, pattern in self._patterns if above <= distance * self._each],
                 ending=Ending(part * max(seconds_left(), 0.0), gap / 4, self._bound + gap * abs(self._bound)),
                 whole=Whole([self._blocks[number] for number in self._whole], self._usage),
+                listener=listener,
             )
 
 
