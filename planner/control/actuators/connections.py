@@ -26,16 +26,29 @@ class Connections:
         clock: for waits and limits.
         apis: of the clusters, each with a name where there are several.
         instance: of this controller among several, for labels of series; None: the only one.
+        within_s: how long one actuator may take for one round of decisions in one cluster, s.
     """
 
     clock: Clock
-    apis: tuple[Api, ...] = field(default=())
+    apis: tuple[Api, ...] = ()
     instance: str | None = None
+    within_s: float = 10.0
+    waits: dict[str | None, float] = field(default_factory=dict, repr=False, compare=False)
+    """Until when a cluster asked not to be called, by its name; seconds of the monotonic clock."""
+    turns: dict[tuple[str | None, str, str], int] = field(default_factory=dict, repr=False, compare=False)
+    """Variants (cluster, namespace, name) whose turn is before (-1) or after (1) that of others in the next round."""
 
     @cached_property
     def by_name(self) -> Mapping[str | None, Api]:
-        """The same by cluster."""
-        return {api.name: replace(api, careful=True) for api in self.apis}
+        """The same by cluster, in the limits of a round."""
+        return {
+            api.name: replace(
+                api,
+                careful=True,
+                limits=replace(api.limits, within_s=min(api.limits.within_s, self.within_s)),
+            )
+            for api in self.apis
+        }
 
     def of(self, variant: VariantObservation) -> Api | None:
         """The API of the variant's own cluster; None: it is in none of ours."""

@@ -92,6 +92,19 @@ class Api:
         self._served[kind] = (self.clock.monotonic_s() + kept_s, known)
         return known
 
+    def serves(self, kind: Kind) -> bool:
+        """Whether the group of a kind is served in a version that we understand; asks, and needs no rights."""
+        if not kind.group:
+            return True
+        try:
+            group = self._called(Call(method="GET", path=f"/apis/{kind.group}"), Rule(kind, "get"))
+        except ClusterFault as fault:
+            if fault.trouble is not Trouble.NOT_FOUND:
+                raise
+            return False
+        served = {text_at(each, "version") for each in items_of(group.get("versions"))}
+        return not served.isdisjoint(kind.versions)
+
     def get(self, kind: Kind, namespace: str, name: str, *, subresource: str = "") -> Object:
         """One object; namespace empty for kinds of the cluster."""
         rule = Rule(kind, "get", namespace, subresource)

@@ -51,6 +51,13 @@ class Way:
     tally: Tally = field(default_factory=Tally)
 
 
+def _leaves_open(call: Call, fault: ClusterFault) -> bool:
+    """Whether a write may have been done in spite of a fault."""
+    silent = fault.trouble in {Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.GARBLED}
+    broke = fault.trouble is Trouble.BUSY and fault.status != _TOO_MANY
+    return (silent or broke) and call.method != "GET" and "dryRun" not in call.query
+
+
 def called(
     way: Way, call: Call, rule: Rule, *, passing: frozenset[Trouble] = PASSING, once: bool = False
 ) -> Object:
@@ -75,6 +82,7 @@ def called(
             found = object_of(way.transport.call(replace(call, timeout_s=timeout_s)), rule)
         except ClusterFault as fault:
             way.tally.count(rule, fault.trouble)
+            fault.unsure = _leaves_open(call, fault)
             wait_s = max(jittered(limits.first_s * 2.0 ** (tried - 1)), fault.after_s or 0.0)
             late = clock.monotonic_s() + wait_s >= end_s
             undone = fault.trouble in passing and (not once or fault.status == _TOO_MANY)

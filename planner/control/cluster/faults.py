@@ -75,6 +75,7 @@ class ClusterFault(Exception):  # noqa: N818 - faults are caught and told, never
         status: HTTP status; None: there was no answer.
         rule: that RBAC lacks; of ``DENIED`` alone.
         after_s: the server asks to wait so long, s; None: it does not say.
+        unsure: it was a write, and nobody knows whether it was done.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class ClusterFault(Exception):  # noqa: N818 - faults are caught and told, never
         self.status = status
         self.rule = rule
         self.after_s = after_s
+        self.unsure = False
 
     @property
     def remedy(self) -> str:

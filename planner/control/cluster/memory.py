@@ -68,6 +68,10 @@ class MemoryCluster:
         group = str(thing.get("apiVersion", "")).rpartition("/")[0]
         return next((kind for kind in named if kind.group == group), named[0])
 
+    def objects(self) -> tuple[dict[str, Any], ...]:
+        """Copies of all objects that there are, by group, kind, namespace and name."""
+        return tuple(copy.deepcopy(each) for _, each in sorted(self._objects.items()))
+
     def call(self, call: Call) -> Answer:
         """See :class:`planner.control.cluster.transport.Transport`."""
         self.calls.append(call)

@@ -6,6 +6,7 @@ Source: llm-d workload-variant-autoscaler, discovery by annotations (since v0.9)
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -25,7 +26,7 @@ from planner.control.cluster.reading import (
 )
 from planner.control.discovery.pods import Owner
 
-__all__ = ["HELD", "PAUSED", "Declared", "declared", "is_true"]
+__all__ = ["HELD", "PAUSED", "PINNED", "Declared", "declared", "held_bounds", "is_true"]
 
 MANAGED: Final = "llm-d.ai/managed"
 MODEL: Final = "llm-d.ai/model-id"
@@ -35,7 +36,12 @@ PAUSED: Final = "fleetplan.dev/paused"
 """Annotation of a scaler, a workload or a namespace: people asked that nothing is changed."""
 HELD: Final = "fleetplan.dev/held"
 """Annotation of a workload that we set: who changed its replicas by hand. Without it they are ours again."""
+PINNED: Final = "fleetplan.dev/pinned"
+"""Annotation of a scaler: the count that we hold it at. Where it says another one itself, people changed it."""
+FORMER_BOUNDS: Final = "fleetplan.dev/former-bounds"
+"""Annotation of an HPA that is held: minimum and maximum from before, ``1:8``."""
 _KEDA_PAUSES: Final = ("autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas")
+_FORMER: Final = re.compile(r"(\d{1,9}):(\d{1,9})", re.ASCII)
 _DEFAULT_COST: Final = 10.0
 _MOST_COST: Final = 1e9
 _KEDA_MOST: Final = 100
@@ -115,6 +121,16 @@ def declared(
     return _once(mine, findings), tuple(findings)
 
 
+def held_bounds(hpa: Object) -> tuple[int, int] | None:
+    """Minimum and maximum that people gave an HPA which we hold at a count; None: we do not hold it."""
+    notes = annotations_of(hpa)
+    pinned, former = notes.get(PINNED, ""), _FORMER.fullmatch(notes.get(FORMER_BOUNDS, ""))
+    bounds = {count_at(hpa, "spec", "minReplicas"), count_at(hpa, "spec", "maxReplicas")}
+    if former is None or {str(each) for each in bounds} != {pinned}:
+        return None
+    return int(former[1]), int(former[2])
+
+
 def is_true(value: str | None) -> bool:
     """Whether an annotation says yes."""
     return (value or "").strip().casefold() in {"true", "1", "yes"}
@@ -125,7 +141,7 @@ def _annotated(thing: Object, scaler: ScalerKind, findings: list[Finding]) -> li
     if not is_true(notes.get(MANAGED)):
         return []
     spec = at(thing, "spec")
-    least, most = count_at(spec, "minReplicas"), count_at(spec, "maxReplicas")
+    least, most = held_bounds(thing) or (count_at(spec, "minReplicas"), count_at(spec, "maxReplicas"))
     if scaler == "keda":
         least, most = count_at(spec, "minReplicaCount") or 0, count_at(spec, "maxReplicaCount")
         most = _KEDA_MOST if most is None else most
@@ -195,7 +211,9 @@ def _made(
 
 
 def _keda_pauses(notes: Mapping[str, str]) -> bool:
-    return is_true(notes.get(_KEDA_PAUSES[0])) or _KEDA_PAUSES[1] in notes
+    """A pause that we set to hold it at a count is none."""
+    count = notes.get(_KEDA_PAUSES[1])
+    return is_true(notes.get(_KEDA_PAUSES[0])) or (count is not None and count != notes.get(PINNED))
 
 
 def _target(thing: Object) -> Owner | None:
@@ -219,8 +237,8 @@ def _bounds_by_target(hpas: Iterable[Object]) -> dict[Owner, tuple[int | None, i
     for thing in hpas:
         target = _target(thing)
         if target is not None:
-            bounds = count_at(thing, "spec", "minReplicas"), count_at(thing, "spec", "maxReplicas")
-            found.setdefault(target, bounds)
+            stated = count_at(thing, "spec", "minReplicas"), count_at(thing, "spec", "maxReplicas")
+            found.setdefault(target, held_bounds(thing) or stated)
     return found
 
 

@@ -1,0 +1,86 @@
+"""Holding HPAs at what was decided: minimum = maximum, with a record of what they were; for where no gauge is scraped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import Field
+
+from models.observation import VariantObservation
+from models.value import Value
+from planner.control.actuators.connections import Connections
+from planner.control.actuators.holding import freed_hpa, held_hpa
+from planner.control.actuators.scaling import gone, set_replicas
+from planner.control.actuators.writing import Way, in_each_cluster, outcome, settle
+from planner.control.cluster import Api
+from planner.control.cluster.kinds import HORIZONTAL_POD_AUTOSCALERS
+from planner.control.options import options_of
+from planner.control.protocols import Decision, Outcome, OutcomeCode
+
+__all__ = ["HpaActuator", "HpaOptions", "actuator"]
+
+
+class HpaOptions(Value):
+    """Options of the actuator ``hpa``."""
+
+    force: bool = Field(True, description="take the bounds from whoever wrote them; off: that is a conflict")
+
+
+class HpaActuator:
+    """Writes ``minReplicas`` and ``maxReplicas`` of HPAs, both at once, so that no moment has a minimum above the maximum.
+
+    Args:
+        options: how.
+        connections: to the clusters.
+    """
+
+    def __init__(self, options: HpaOptions, connections: Connections) -> None:
+        self._options = options
+        self._connections = connections
+
+    def act(self, decisions: Sequence[Decision], *, dry_run: bool) -> Sequence[Outcome]:
+        """See :class:`planner.control.protocols.Actuator`."""
+        way = Way(dry_run=dry_run, force=self._options.force)
+        return in_each_cluster(decisions, self._connections, lambda api, one: _act(api, one, way))
+
+    def release(self, variants: Sequence[VariantObservation], *, dry_run: bool) -> Sequence[Outcome]:
+        """See :class:`planner.control.actuators.fleet.Releasing`."""
+        return in_each_cluster(
+            [Decision(variant=one, desired=one.wanted or 0, reason="Released") for one in variants if _is_ours(one)],
+            self._connections,
+            lambda api, one: settle(api, one, (HORIZONTAL_POD_AUTOSCALERS, one.variant.name), freed_hpa, way=Way(dry_run=dry_run)),
+        )  # fmt: skip
+
+
+def _is_ours(variant: VariantObservation) -> bool:
+    return variant.target.scaler == "hpa" and not variant.paused
+
+
+def _act(api: Api, decision: Decision, way: Way) -> Outcome:
+    variant = decision.variant
+    if not _is_ours(variant):
+        return outcome(decision, OutcomeCode.LEFT)
+    if (missing := gone(decision)) is not None:
+        return missing
+    now = variant.wanted or 0
+    held = settle(
+        api, decision, (HORIZONTAL_POD_AUTOSCALERS, variant.name),
+        lambda found: held_hpa(found, decision.desired, now), way=way,
+    )  # fmt: skip
+    rests = decision.desired == 0 or now == 0
+    if not rests or decision.desired == now or held.code is OutcomeCode.LEFT:
+        return held
+    # It leaves a target without replicas alone, so the first ones and the last one are set past it.
+    scaled = set_replicas(api, decision, dry_run=way.dry_run)
+    messages = [each.message for each in (held, scaled) if each.message]
+    return replace(scaled, message="; ".join(messages), differences=(*held.differences, *scaled.differences))
+
+
+def actuator(options: Mapping[str, object], connections: Connections) -> HpaActuator:
+    """The actuator ``hpa``.
+
+    Raises:
+        ConfigurationError: an option is wrong.
+    """
+    return HpaActuator(options_of(HpaOptions, "hpa", options), connections)

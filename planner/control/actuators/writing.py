@@ -1,0 +1,263 @@
+"""Carrying decisions out in clusters, each in its own: faults become outcomes, and silence is never written into again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from models.observation import VariantObservation
+from planner.control.actuators.connections import Connections
+from planner.control.cluster import Api, ClusterFault, Kind, Trouble
+from planner.control.cluster.reading import Object, at, text_at
+from planner.control.protocols import Decision, Difference, Outcome, OutcomeCode
+
+__all__ = [
+    "Attempt",
+    "Wanted",
+    "Way",
+    "differing",
+    "in_each_cluster",
+    "named",
+    "outcome",
+    "settle",
+]
+
+Attempt = Callable[[Api, Decision], Outcome]
+"""Carries one decision out; raises :class:`ClusterFault` for what went wrong."""
+
+_AT_ONCE: Final = 16
+_CODES: Final = {
+    Trouble.DENIED: OutcomeCode.DENIED,
+    Trouble.UNAUTHENTICATED: OutcomeCode.DENIED,
+    Trouble.NOT_FOUND: OutcomeCode.GONE,
+    Trouble.CONFLICT: OutcomeCode.CONFLICT,
+    Trouble.BUSY: OutcomeCode.BUSY,
+    Trouble.TIMEOUT: OutcomeCode.AWAY,
+    Trouble.UNREACHABLE: OutcomeCode.AWAY,
+    Trouble.CREDENTIALS: OutcomeCode.AWAY,
+}
+_OF_ALL: Final = frozenset(
+    {Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.BUSY, Trouble.CREDENTIALS, Trouble.UNAUTHENTICATED}
+)
+"""Faults of a cluster, not of an object: the next call would meet them too."""
+
+
+def in_each_cluster(
+    decisions: Sequence[Decision], connections: Connections, attempt: Attempt
+) -> tuple[Outcome, ...]:
+    """An outcome for each decision, in their order; clusters are acted in at the same time.
+
+    A cluster that does not answer is not asked again in this round, and none of the others waits for it longer than a
+    round may take.
+
+    Args:
+        decisions: to carry out.
+        connections: to the clusters.
+        attempt: carries one out.
+    """
+    found: dict[int, Outcome] = {}
+    groups: dict[str | None, list[tuple[int, Decision]]] = {}
+    apis: dict[str | None, Api] = {}
+    for place, decision in enumerate(decisions):
+        api = connections.of(decision.variant)
+        if api is None:
+            where = f"cluster {decision.variant.cluster}" if decision.variant.cluster else "its cluster"
+            found[place] = outcome(decision, OutcomeCode.AWAY, f"{where} is none of those that are connected")
+        else:
+            apis[api.name] = api
+            groups.setdefault(api.name, []).append((place, decision))
+
+    def work(name: str | None) -> dict[int, Outcome]:
+        return dict(_round(apis[name], groups[name], connections, attempt))
+
+    if len(groups) == 1:
+        found |= work(next(iter(groups)))
+    elif groups:
+        with ThreadPoolExecutor(max_workers=min(len(groups), _AT_ONCE)) as pool:
+            for part in pool.map(work, groups):
+                found |= part
+    return tuple(found[place] for place in range(len(decisions)))
+
+
+def _round(
+    api: Api, decisions: Sequence[tuple[int, Decision]], connections: Connections, attempt: Attempt
+) -> Iterator[tuple[int, Outcome]]:
+    """One cluster, one decision after the other, until time is over or the cluster stops to answer."""
+    clock = connections.clock
+    end_s = clock.monotonic_s() + connections.within_s
+    wait_s = connections.waits.get(api.name, 0.0) - clock.monotonic_s()
+    closed: tuple[OutcomeCode, str] | None = None
+    if wait_s > 0:
+        closed = OutcomeCode.BUSY, f"the API server asked to be left alone for another {wait_s:.0f} s"
+    for place, decision in sorted(decisions, key=lambda each: connections.turns.pop(_key(each[1]), 0)):
+        if closed is None and clock.monotonic_s() >= end_s:
+            closed = OutcomeCode.BUSY, f"not tried: the {connections.within_s:.3g} s of a round are over"
+        if closed is not None:
+            connections.turns.setdefault(_key(decision), -1)
+            yield place, outcome(decision, *closed)
+            continue
+        try:
+            yield place, attempt(api, decision)
+        except ClusterFault as fault:
+            yield place, _of_fault(decision, fault)
+            if fault.trouble in _OF_ALL:
+                # One object that is slow for reasons of its own is not to keep the others from their turn for ever.
+                connections.turns[_key(decision)] = 1
+                code = OutcomeCode.BUSY if fault.trouble is Trouble.BUSY else OutcomeCode.AWAY
+                closed = code, f"not tried, since another call failed: {fault.message}"
+            if fault.after_s is not None:
+                connections.waits[api.name] = clock.monotonic_s() + fault.after_s
+
+
+def _key(decision: Decision) -> tuple[str | None, str, str]:
+    variant = decision.variant
+    return variant.cluster, variant.namespace, variant.name
+
+
+def _of_fault(decision: Decision, fault: ClusterFault) -> Outcome:
+    if fault.unsure:
+        message = f"unknown, will be read again: {fault.message}"
+        return outcome(decision, OutcomeCode.UNKNOWN, message)
+    remedy = "" if fault.rule is not None or not fault.remedy else f"; {fault.remedy}"
+    code = _CODES.get(fault.trouble, OutcomeCode.FAILED)
+    return outcome(decision, code, f"{fault.message}{remedy}")
+
+
+def outcome(
+    decision: Decision, code: OutcomeCode, message: str = "", differences: Sequence[Difference] = ()
+) -> Outcome:
+    """An outcome whose code says the rest."""
+    return Outcome(
+        decision=decision,
+        applied=code in {OutcomeCode.DONE, OutcomeCode.SAME},
+        changed=code is OutcomeCode.DONE,
+        message=message,
+        code=code,
+        differences=tuple(differences),
+    )
+
+
+def named(kind: Kind, variant: VariantObservation, name: str) -> str:
+    """An object as differences name it: kind, namespace and name, with the cluster where it has a name."""
+    where = f"{variant.cluster}: " if variant.cluster else ""
+    return f"{where}{kind.name} {variant.namespace}/{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What an object is to be like.
+
+    Attributes:
+        fields: of the object that we want to own, without name and version; None: it stays as it is.
+        code: why it stays; of no use with fields.
+        message: for people.
+        ignored: paths whose difference alone is no reason to write.
+        merge: fields are merged into the object, and removed where they are None; we need not own them.
+    """
+
+    fields: Mapping[str, Any] | None = None
+    code: OutcomeCode = OutcomeCode.SAME
+    message: str = ""
+    ignored: frozenset[str] = frozenset()
+    merge: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How something is written.
+
+    Attributes:
+        dry_run: the server checks and keeps nothing.
+        force: fields that others own become ours; otherwise that is a conflict which names them.
+        subresource: ``status``; empty: the object itself.
+    """
+
+    dry_run: bool
+    force: bool = True
+    subresource: str = ""
+
+
+def settle(
+    api: Api,
+    decision: Decision,
+    where: tuple[Kind, str],
+    want: Callable[[Object], Wanted],
+    *,
+    way: Way,
+) -> Outcome:
+    """Bring one object about by server-side apply, under the version that was read; worked out again where that changed.
+
+    Args:
+        api: of the variant's cluster.
+        decision: with the variant, in whose namespace the object is.
+        where: kind and name of the object.
+        want: what it is to be like, as it is now.
+        way: how it is written.
+    """
+    kind, name = where
+    variant = decision.variant
+    for left in range(api.limits.conflicts, -1, -1):
+        found = api.get(kind, variant.namespace, name)
+        wanted = want(found)
+        if wanted.fields is None:
+            return outcome(decision, wanted.code, wanted.message)
+        changes = differing(named(kind, variant, name), found, wanted.fields)
+        if all(each.field in wanted.ignored for each in changes):
+            return outcome(decision, OutcomeCode.SAME)
+        try:
+            _write(api, kind, _versioned(found, wanted.fields), way, merge=wanted.merge)
+        except ClusterFault as fault:
+            if fault.trouble is not Trouble.CONFLICT or "owned by" in fault.message or not left:
+                raise
+            continue
+        code = OutcomeCode.WOULD if way.dry_run else OutcomeCode.DONE
+        return outcome(decision, code, wanted.message or "; ".join(map(str, changes)), changes)
+    raise AssertionError("unreachable: the last round returns or raises")
+
+
+def _write(api: Api, kind: Kind, thing: Mapping[str, Any], way: Way, *, merge: bool) -> None:
+    namespace, name = text_at(thing, "metadata", "namespace"), text_at(thing, "metadata", "name")
+    sub = way.subresource
+    if merge:
+        api.patch(kind, namespace, name, thing, subresource=sub, dry_run=way.dry_run)
+    else:
+        api.apply(kind, namespace, thing, subresource=sub, force=way.force, dry_run=way.dry_run)
+
+
+def _versioned(found: Object, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """With the version that was read, so that nothing newer is overwritten and nothing deleted is made again."""
+    identity = {key: text_at(found, "metadata", key) for key in ("name", "namespace")}
+    for key in ("resourceVersion", "uid"):
+        if text_at(found, "metadata", key):
+            identity[key] = text_at(found, "metadata", key)
+    return {**fields, "metadata": {**fields.get("metadata", {}), **identity}}
+
+
+def differing(name: str, found: Object, fields: Mapping[str, Any], *path: str) -> tuple[Difference, ...]:
+    """Every field that is other in ``fields`` than in an object; whatever is no mapping is compared as a whole."""
+    changes: list[Difference] = []
+    for key, value in fields.items():
+        here = (*path, key)
+        if isinstance(value, Mapping):
+            changes += differing(name, found, value, *here)
+            continue
+        before = at(found, *here)
+        if before != value:
+            changes.append(
+                Difference(object=name, field=_shown_path(here), before=_shown(before), after=_shown(value))
+            )
+    return tuple(changes)
+
+
+def _shown_path(path: Sequence[str]) -> str:
+    """``spec.minReplicas``, ``metadata.annotations[a.b/c]``."""
+    return "".join(f"[{key}]" if "/" in key or "." in key else f".{key}" for key in path).lstrip(".")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"  # noqa: PLR2004 - a line
