@@ -17,7 +17,18 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GRID", "MICRO", "Number", "ceil_units", "cover", "cover_each", "exact", "limit", "micro"]
+__all__ = [
+    "GRID",
+    "MICRO",
+    "Number",
+    "ceil_units",
+    "cover",
+    "cover_each",
+    "exact",
+    "limit",
+    "micro",
+    "occupy_each",
+]
 
 GRID: Final = 10_000
 """Steps of a share: 1/10,000 of a service's demand."""
@@ -152,6 +163,104 @@ def cover_each(have: Floats, starts: Ints, owes: Sequence[Number]) -> tuple[Ints
     coarsely = smaller & (scale == 0)
     left[coarsely] = _floors(have[coarsely], [owed[i] for i in row[coarsely].tolist()])
     return left, right
+
+
+_UNSURE: Final = 1e-7
+"""Closer than this, for each term of the sum behind it, to a whole number a float of at most 1e8 may be on either side."""
+
+_LONGEST: Final = 1e15
+"""Common denominators beyond this are none."""
+
+
+def occupy_each(loads: Floats, rates: Floats, starts: Ints, factors: Sequence[Number]) -> tuple[Ints, Ints]:
+    """The integers of :func:`cover` for many rows  n ≥ Σ_b factor·load[b]/rate[b]·share[b]  at once.
+
+    Args:
+        loads: figures of all rows, row after row, > 0.
+        rates: of one replica, > 0, same unit.
+        starts: figures of row i are ``loads[starts[i]:starts[i + 1]]``; no row is empty.
+        factors: by row, > 0.
+
+    Returns:
+        What one replica contributes, by row, and what each share owes.
+    """
+    if len(starts) <= 1:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    counts, first = np.diff(starts), starts[:-1]
+    row = np.repeat(np.arange(len(counts)), counts)
+    parts = loads / rates * np.array([float(factor) for factor in factors])[row]
+    finely, common, owed = _in_common_units(loads, rates, _whole_rationals(factors)[row], starts)
+    whole = np.add.reduceat(parts, first)
+    room = np.minimum(_RESOLUTION / whole, _SURE)
+    shares = np.where(counts[row] > 1, parts * (_RESOLUTION / whole)[row], float(_RESOLUTION))
+    owed = np.where(finely[row], owed, np.ceil(shares).astype(np.int64))
+    sums = np.add.reduceat(owed, first)
+    enough = np.where(finely, sums <= common, whole <= 1.0)
+    left = np.where(enough, sums, np.where(finely, common, np.floor(room).astype(np.int64)))
+    near = _UNSURE * (counts + 4)
+    unsure = (np.abs(whole - 1.0) <= near) | (~enough & (np.abs(room - np.round(room)) <= near))
+    doubtful = (counts[row] > 1) & (np.abs(shares - np.round(shares)) <= near[row])
+    unsure |= np.logical_or.reduceat(doubtful, first)
+    for i in np.flatnonzero(unsure & ~finely).tolist():
+        span = slice(int(starts[i]), int(starts[i + 1]))
+        pairs = zip(loads[span].tolist(), rates[span].tolist(), strict=True)
+        owes = {at: exact(factors[i]) * exact(load) / exact(rate) for at, (load, rate) in enumerate(pairs)}
+        have, due = cover({0: 1.0}, owes)
+        left[i], owed[span] = have[0], list(due.values())
+    return left, owed
+
+
+def _in_common_units(
+    loads: Floats, rates: Floats, factors: Ints, starts: Ints
+) -> tuple[NDArray[np.bool_], Ints, Ints]:
+    """Rows whose figures are small integers in a common unit, one replica in that unit, and what each share owes."""
+    counts, first = np.diff(starts), starts[:-1]
+    row = np.repeat(np.arange(len(counts)), counts)
+    numerators, denominators = _quotients(loads, rates, factors)
+    common = _common_denominators(denominators, starts)
+    amounts = numerators / np.maximum(denominators, 1) * common[row]
+    finely = (common > 0) & (np.maximum.reduceat(amounts, first) <= _LARGEST_EXACT + 0.5)
+    known = finely[row]
+    owed = np.zeros(len(loads), dtype=np.int64)
+    owed[known] = numerators[known] * (common[row[known]] // denominators[known])
+    finely &= np.minimum(common, np.add.reduceat(owed, first)) <= _LARGEST_EXACT
+    return finely, common, owed
+
+
+def _whole_rationals(values: Sequence[Number]) -> Ints:
+    """Numerators and denominators, values x 2; 0 / 0 where they are too large to reckon with."""
+    found = [_rational(value) for value in values]
+    fitting = [one if max(one) <= _SURE else (0, 0) for one in found]
+    return np.array(fitting, dtype=np.int64).reshape(-1, 2)
+
+
+def _quotients(loads: Floats, rates: Floats, factors: Ints) -> tuple[Ints, Ints]:
+    """Each factor·load/rate in lowest terms; denominator 0 where 64 bits do not tell."""
+    (above, below), (beneath, over) = _decimals(loads), _decimals(rates)
+    tops, bottoms = [above, over, factors[:, 0]], [below, beneath, factors[:, 1]]
+    known = (below > 0) & (over > 0) & (factors[:, 1] > 0)
+    for i in range(3):
+        for j in range(3):
+            shared = np.maximum(np.gcd(tops[i], bottoms[j]), 1)
+            tops[i], bottoms[j] = tops[i] // shared, bottoms[j] // shared
+    for parts in (tops, bottoms):
+        known &= np.prod([part.astype(np.float64) for part in parts], axis=0) <= _LONGEST
+    return tuple(np.where(known, a * b * c, 0) for a, b, c in (tops, bottoms))  # type: ignore[return-value]
+
+
+def _common_denominators(denominators: Ints, starts: Ints) -> Ints:
+    """The least common denominator of each row; 0 where there is none of use."""
+    counts, first = np.diff(starts), starts[:-1]
+    common = np.ones(len(counts), dtype=np.int64)
+    for k in range(int(counts.max(initial=0))):
+        open_ = np.flatnonzero((counts > k) & (common > 0))
+        if not len(open_):
+            break
+        own = denominators[first[open_] + k]
+        times = own // np.maximum(np.gcd(common[open_], own), 1)
+        fits = (own > 0) & (common[open_].astype(np.float64) * times <= _LONGEST)
+        common[open_] = np.where(fits, common[open_] * np.where(fits, times, 0), 0)
+    return common
 
 
 def _floors(have: Floats, owed: Sequence[Rational]) -> Ints:

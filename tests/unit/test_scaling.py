@@ -9,7 +9,7 @@ from math import pi
 import numpy as np
 import pytest
 
-from planner.optimization.scaling import ceil_units, cover, cover_each, exact, limit, micro
+from planner.optimization.scaling import ceil_units, cover, cover_each, exact, limit, micro, occupy_each
 
 
 @pytest.mark.parametrize(
@@ -147,3 +147,66 @@ def test_many_rows_at_once_have_the_integers_of_each() -> None:
     for row, (have, owed) in enumerate(rows):
         each, due = cover(dict(enumerate(have)), {"y": owed})
         assert (left[starts[row] : starts[row + 1]].tolist(), right[row]) == (list(each.values()), due["y"])
+
+
+def test_rows_of_occupancy_are_made_at_once_as_one_by_one() -> None:
+    rng = random.Random(11)  # noqa: S311 - instances, not secrets
+
+    def figure() -> float:
+        digits = rng.choice((1, 2, 4, 7))
+        return round(round(rng.uniform(10**-digits, 9.0), digits) * rng.choice((1, 1, 10, 1000, 1e-3)), 10)
+
+    rows = []
+    for _ in range(600):
+        pairs = [(figure(), figure()) for _ in range(rng.randint(1, 6))]
+        if rng.random() < 0.3:  # what fits exactly, nearly, or often
+            load, times = figure(), rng.choice((1, 2, 3, 0.5, 0.25))
+            pairs = [(load, round(load * times, 12))] * rng.randint(1, 4)
+        rows.append((pairs, exact(rng.choice((1, 1, 1.3, 1.07))) / rng.choice((1, 1, 3))))
+    starts = np.cumsum([0, *(len(pairs) for pairs, _ in rows)])
+    loads, rates = np.array([pair for pairs, _ in rows for pair in pairs]).T
+    one, busy = occupy_each(loads, rates, starts, [factor for _, factor in rows])
+    for row, (pairs, factor) in enumerate(rows):
+        owes = {at: factor * exact(load) / exact(rate) for at, (load, rate) in enumerate(pairs)}
+        have, due = cover({"n": 1.0}, owes)
+        assert (one[row], busy[starts[row] : starts[row + 1]].tolist()) == (have["n"], list(due.values()))
+
+
+def test_what_is_occupied_is_never_less_than_it_really_is() -> None:
+    rng = random.Random(12)  # noqa: S311 - instances, not secrets
+    rows = [
+        [(any_figure(rng) or 1.5, any_figure(rng) or 2.5) for _ in range(rng.randint(1, 5))]
+        for _ in range(1_000)
+    ]
+    starts = np.cumsum([0, *map(len, rows)])
+    loads, rates = np.array([pair for pairs in rows for pair in pairs]).T
+    one, busy = occupy_each(loads, rates, starts, [exact(1.3)] * len(rows))
+    for row, pairs in enumerate(rows):
+        owes = [exact(1.3) * exact(load) / exact(rate) for load, rate in pairs]
+        owed, replica = busy[starts[row] : starts[row + 1]].tolist(), int(one[row])
+        if sum(owes) <= 1:
+            assert replica == sum(owed)
+        else:
+            assert all(whole >= amount * replica for whole, amount in zip(owed, owes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("loads", "rates", "factor", "one", "busy"),
+    [
+        ([2.1], [0.7], 1, 1, [3]),
+        ([2.1, 0.7], [0.7, 0.7], 1, 1, [3, 1]),
+        ([1.0], [4.0], 1, 1, [1]),  # one replica covers all that is owed
+        ([1.0, 1.0], [4.0, 2.0], 1, 3, [1, 2]),
+        ([1.0, 1.0], [4.0, 2.0], 2, 2, [1, 2]),
+    ],
+)
+def test_what_buckets_occupy_is_small_where_it_can_be(
+    loads: list[float], rates: list[float], factor: float, one: int, busy: list[int]
+) -> None:
+    left, right = occupy_each(np.array(loads), np.array(rates), np.array([0, len(loads)]), [factor])
+    assert (left.tolist(), right.tolist()) == ([one], busy)
+
+
+def test_no_rows_of_occupancy_are_none() -> None:
+    left, right = occupy_each(np.array([]), np.array([]), np.array([0]), [])
+    assert (len(left), len(right)) == (0, 0)

@@ -6,35 +6,33 @@ bucket alone, so a[c,b]·λ[b]/μ[c,b] is the number of replicas that it occupie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Final
+from operator import neg
 
-from models.problem import BucketRating, Candidate, Demand, ServingPath
+from models.problem import Candidate, Demand, ServingPath
 from models.variant import Role
 from models.workload import Routing, ServiceKind
 from planner.optimization.formulation.index import Index, replicas, served, share
+from planner.optimization.formulation.lengths import Lengths, Occupied
 from planner.optimization.formulation.traffic import covering, guest_load, headroom_target, load_of
 from planner.optimization.program import Key, Row
-from planner.optimization.scaling import GRID, Number, cover, exact
+from planner.optimization.scaling import GRID, Number, exact
 
 __all__ = ["failure_share", "headroom_rows", "rate_rows", "survive_rows"]
-
-Rate = Callable[[BucketRating], float]
-_AS_IT_IS: Final = Fraction(1)
 
 
 def rate_rows(index: Index) -> Iterator[Row]:
     """Σ_c a[c,b] = y[b]  and  Σ_b a[c,b]·λ[b]/μ[c,b] ≤ n[c]; guests as in ``traffic`` on what is left up to τ."""
-    for demand, path, role, group in _by_length(index):
+    for demand, path, role, group, first in _by_length(index):
         for bucket in demand.buckets:
-            terms = {share(c, bucket.id): 1 for c in group if bucket.id in c.by_bucket}
-            key = ("rate", demand.service, path, role, bucket.id)
-            yield Row(key, terms | {served(demand, path, bucket.id): -1}, 0, 0)
-        batch = demand.kind is ServiceKind.BATCH
-        for candidate in group:
+            shares = index.bucket_shares
+            terms: dict[Key, int] = {shares[c.id][bucket.id]: 1 for c in group if bucket.id in c.by_bucket}
+            terms[served(demand, path, bucket.id)] = -1
+            yield Row(("rate", demand.service, path, role, bucket.id), terms, 0, 0)
+        for number, candidate in enumerate(group, first):
             key = ("rate", demand.service, path, role, candidate.id)
-            yield from _occupancy(key, demand, candidate, rate=_surge if batch else _rated)
+            yield from _occupancy(key, index.lengths, number, index.lengths.at_rate)
         yield from _guest_row(index, demand, path, role, group)
 
 
@@ -43,40 +41,52 @@ def headroom_rows(index: Index) -> Iterator[Row]:
 
     In KV tokens:  Σ_c (τK[c]·n[c] − Σ_b kv[c,b]·λ[b]·a[c,b]) ≥ δ·y[b]  for every bucket b.
     """
-    for demand, path, role, group in _by_length(index):
-        if demand.kind is ServiceKind.BATCH:
-            continue
-        if demand.headroom.kv_tokens is not None:
+    factors = _surge_factors(index)
+    occupied = index.lengths.under(factors) if factors else None
+    for demand, path, role, group, first in _by_length(index):
+        if demand.kind is not ServiceKind.BATCH and demand.headroom.kv_tokens is not None:
             yield from _token_rows(demand, path, role, group)
+        for number, candidate in enumerate(group, first):
+            if number in factors and occupied is not None:
+                key = ("headroom", demand.service, path, role, candidate.id)
+                yield from _occupancy(key, index.lengths, number, occupied)
+
+
+def _surge_factors(index: Index) -> dict[int, Fraction]:
+    """(λ + δ)/λ by number of the candidate, where more than the load must be carried up to τ."""
+    found = dict[int, Fraction]()
+    for demand, _, _, group, first in _by_length(index):
+        if demand.kind is ServiceKind.BATCH or demand.headroom.kv_tokens is not None:
             continue
-        load = load_of(demand)
-        target = headroom_target(demand)
-        if load <= 0 or target <= load:
-            continue
-        for candidate in group:
-            key = ("headroom", demand.service, path, role, candidate.id)
-            yield from _occupancy(key, demand, candidate, rate=_surge, scale=target / load)
+        load, target = load_of(demand), headroom_target(demand)
+        if 0 < load < target:
+            found |= dict.fromkeys(range(first, first + len(group)), target / load)
+    return found
 
 
 def survive_rows(index: Index) -> Iterator[Row]:
     """After the loss of f some routing of the share outside f fits σ; its shares are columns of their own."""
-    for demand, path, role, group in _by_length(index):
+    for demand, path, role, group, first in _by_length(index):
         if demand.survive is None:
             continue
+        kept_share = exact(demand.survive.share).limit_denominator(10**6)
         for domain in demand.survive.failure_domains:
-            outside = [c for c in group if index.problem.pool[c.pool].failure_domain != domain]
-            kept_share = exact(demand.survive.share).limit_denominator(10**6)
+            outside = [
+                (number, c)
+                for number, c in enumerate(group, first)
+                if index.problem.pool[c.pool].failure_domain != domain
+            ]
             for bucket in demand.buckets:
                 key = ("survive", demand.service, path, role, domain, bucket.id)
                 terms = {
                     failure_share(c, bucket.id, domain): kept_share.denominator
-                    for c in outside
+                    for _, c in outside
                     if bucket.id in c.by_bucket
                 }
                 yield Row(key, terms | {served(demand, path, bucket.id): -kept_share.numerator}, lower=0)
-            for candidate in outside:
+            for number, candidate in outside:
                 key = ("survive", demand.service, path, role, domain, candidate.id)
-                yield from _occupancy(key, demand, candidate, rate=_surge, domain=domain)
+                yield from _occupancy(key, index.lengths, number, index.lengths.at_tau, domain=domain)
 
 
 def failure_share(candidate: Candidate, bucket: str, domain: str) -> Key:
@@ -85,26 +95,17 @@ def failure_share(candidate: Candidate, bucket: str, domain: str) -> Key:
 
 
 def _occupancy(
-    key: Key,
-    demand: Demand,
-    candidate: Candidate,
-    *,
-    rate: Rate,
-    scale: Fraction = _AS_IT_IS,
-    domain: str | None = None,
+    key: Key, lengths: Lengths, number: int, occupied: Occupied, *, domain: str | None = None
 ) -> Iterator[Row]:
-    """Scale · Σ_b a[c,b]·λ[b]/rate[c,b] ≤ n[c], in integers: what is occupied is ceiled."""
-    occupied = {
-        share(candidate, bucket.id) if domain is None else failure_share(candidate, bucket.id, domain): scale
-        * exact(bucket.arrival_rps)
-        / exact(rate(candidate.by_bucket[bucket.id]))
-        for bucket in demand.buckets
-        if bucket.id in candidate.by_bucket and bucket.arrival_rps > 0
-    }
-    if occupied:
-        have, owes = cover({replicas(candidate): 1.0}, occupied)
-        terms = {column: amount * GRID for column, amount in have.items()}
-        yield Row(key, terms | {column: -amount for column, amount in owes.items()}, lower=0)
+    """Factor · Σ_b a[c,b]·λ[b]/rate[c,b] ≤ n[c], in integers: what is occupied is ceiled."""
+    shares = lengths.keys[number]
+    if not shares:
+        return
+    if domain is not None:
+        shares = [(*share, domain) for share in shares]
+    terms = {replicas(lengths.candidates[number]): occupied.free[number] * GRID}
+    terms.update(zip(shares, map(neg, occupied.busy[lengths.spans[number]]), strict=True))
+    yield Row(key, terms, lower=0)
 
 
 def _token_rows(demand: Demand, path: ServingPath, role: Role, group: tuple[Candidate, ...]) -> Iterator[Row]:
@@ -147,16 +148,11 @@ def _guest_row(
     yield from covering(key, {replicas(c): c.surge_rps for c in group}, own | loans)
 
 
-def _rated(rating: BucketRating) -> float:
-    return rating.rated_rps
-
-
-def _surge(rating: BucketRating) -> float:
-    return rating.surge_rps
-
-
-def _by_length(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, tuple[Candidate, ...]]]:
+def _by_length(index: Index) -> Iterator[tuple[Demand, ServingPath, Role, tuple[Candidate, ...], int]]:
+    """Groups of candidates, and the number of the first of each among all of :class:`Lengths`."""
+    first = 0
     for demand in index.problem.demands:
         if demand.routing is Routing.BY_LENGTH:
             for path, role, group in index.path_roles(demand):
-                yield demand, path, role, group
+                yield demand, path, role, group, first
+                first += len(group)

@@ -21,7 +21,6 @@ from planner.optimization.formulation.index import (
     down,
     replicas,
     served,
-    share,
     unserved,
 )
 from planner.optimization.formulation.traffic import guest_load, headroom_target
@@ -30,6 +29,7 @@ from planner.optimization.scaling import GRID, exact
 
 __all__ = ["columns", "upper_bounds"]
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _WHOLE: Final = 2.0**53
@@ -67,7 +67,9 @@ def _wanted(index: Index) -> Ints:
     surge = np.array([_surge_target(d) if one else 0.0 for d, one in zip(demands, usual, strict=True)])
     batch = np.array([d.kind is ServiceKind.BATCH for d in demands], dtype=bool)[figures.demand]
     rate = np.where(batch, figures.surge_rps, figures.rated_rps)
-    need = np.ceil(np.maximum(load / rate, surge[figures.demand] / figures.surge_rps)) + 1
+    need = np.maximum(load / rate, surge[figures.demand] / figures.surge_rps)
+    _occupied(index, need, surge[figures.demand] / np.where(load > 0, load, np.inf))
+    need = np.ceil(need) + 1
     need = np.where(figures.unrated, 0, need)
     most = np.maximum(np.maximum(need, floor[figures.demand]), figures.on_order)
     wanted: Ints = most.astype(np.int64 if most.max(initial=0.0) < _WHOLE else object)
@@ -79,13 +81,19 @@ def _wanted(index: Index) -> Ints:
     return wanted
 
 
+def _occupied(index: Index, need: Floats, surged: Floats) -> None:
+    """Replace the needs of candidates of services that are routed by length by what their buckets occupy."""
+    lengths = index.lengths
+    if lengths.candidates:
+        position = {key: number for number, key in enumerate(index.figures.keys)}
+        at = np.array([position[replicas(c)] for c in lengths.candidates], dtype=np.int64)
+        need[at] = lengths.whole * np.maximum(1.0, surged[at])
+
+
 def _is_usual(index: Index, demand: Demand) -> bool:
     """Whether rates alone say how many replicas a demand may need."""
     return (
-        demand.routing is Routing.MIXED
-        and demand.headroom.kv_tokens is None
-        and demand.ratio is None
-        and demand.service not in index.guests_of
+        demand.headroom.kv_tokens is None and demand.ratio is None and demand.service not in index.guests_of
     )
 
 
@@ -224,11 +232,12 @@ def _shares(index: Index, demand: Demand) -> Iterator[Column]:
 
 
 def _bucket_shares(index: Index, demand: Demand) -> Iterator[Column]:
+    keys = index.bucket_shares
     domains = demand.survive.failure_domains if demand.survive else ()
     for _, _, group in index.path_roles(demand):
         for candidate in group:
             outside = [d for d in domains if index.problem.pool[candidate.pool].failure_domain != d]
             for bucket in (b.id for b in demand.buckets if b.id in candidate.by_bucket):
-                yield Column(share(candidate, bucket), 0, GRID)
+                yield Column(keys[candidate.id][bucket], 0, GRID)
                 for domain in outside:
                     yield Column(failure_share(candidate, bucket, domain), 0, GRID)

@@ -14,6 +14,7 @@ from models.scenario import Mode
 from models.variant import Role
 from models.workload import Routing, ServiceKind
 from planner.optimization.formulation.figures import Figures, figures_of
+from planner.optimization.formulation.lengths import Lengths, lengths_of
 from planner.optimization.program import Key
 
 __all__ = [
@@ -105,6 +106,7 @@ class Unusual(NamedTuple):
 _INPUTS: Final[Mapping[str, frozenset[str]]] = {
     "by_role": frozenset({"candidates"}),
     "role_keys": frozenset({"candidates"}),
+    "bucket_shares": frozenset({"candidates"}),
     "unusual": frozenset({"candidates"}),
     "by_pool": frozenset({"candidates", "pools"}),
     "figures": frozenset({"candidates", "pools", "services"}),
@@ -170,6 +172,20 @@ class Index:
     def role_keys(self) -> dict[tuple[ServiceId, Role], tuple[Key, ...]]:
         """Replicas of the candidates of one role of a service."""
         return {key: tuple(replicas(c) for c in group) for key, group in self.by_role.items()}
+
+    @cached_property
+    def bucket_shares(self) -> dict[CandidateId, dict[str, Key]]:
+        """Shares of the buckets that a candidate can serve, where it is rated for buckets."""
+        return {
+            c.id: {bucket: ("a", c.id, bucket) for bucket in c.by_bucket}
+            for c in self.problem.candidates
+            if c.by_bucket
+        }
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """Loads and rates of all services that are routed by length, as arrays."""
+        return lengths_of(self)
 
     @cached_property
     def by_pool(self) -> dict[PoolId, tuple[Candidate, ...]]:
