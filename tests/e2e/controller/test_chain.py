@@ -44,9 +44,9 @@ def test_a_deployment_follows_a_gauge_up_and_down_and_no_request_is_cut(world: W
 
 
 def _is_scraped(world: World, namespace: str, *, engines: int) -> None:
-    count = f'count(vllm:num_requests_running{{namespace="{namespace}"}} > 0)'
+    running = f'vllm:num_requests_running{{namespace="{namespace}"}} > 0'
     wait_until(
-        lambda: world.prometheus.query(count)[0][1] == engines, what=f"{engines} engines in Prometheus"
+        lambda: len(world.prometheus.query(running)) == engines, what=f"{engines} engines in Prometheus"
     )
 
 

@@ -98,7 +98,8 @@ class World:
                 )
             )
             for name, (labels, gpus) in NODES_OF.items():
-                self.plane.add_node(name, labels=labels, **{"nvidia.com/gpu": gpus})  # type: ignore[arg-type] - named by its resource
+                held: dict[str, Any] = {"nvidia.com/gpu": gpus}
+                self.plane.add_node(name, labels=labels, **held)
             stack.enter_context(external_metrics(self.plane, self.prometheus.read))
             self._stack = stack.pop_all()
         return self
@@ -186,6 +187,10 @@ class Service:
     def wanted(self, name: str) -> int:
         """``spec.replicas`` of a Deployment."""
         return int(self.world.admin.get(DEPLOYMENTS, self.namespace, name)["spec"]["replicas"])
+
+    def generation(self, name: str) -> int:
+        """How often the spec of a Deployment was changed."""
+        return int(self.world.admin.get(DEPLOYMENTS, self.namespace, name)["metadata"]["generation"])
 
     def ready(self) -> int:
         """Pods that a picker may send requests to."""
