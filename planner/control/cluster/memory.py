@@ -1,7 +1,7 @@
 """A Kubernetes API in memory: the fake that ships with the layer, for tests and trials without a cluster.
 
 It keeps objects, versions and the scale subresource, merges patches, refuses stale versions and what it was told to
-deny. It knows no field managers, admission or controllers, and its watches end at once: what depends on those is tested
+deny, and says so when it is asked. It knows no field managers, admission or controllers, and its watches end at once: what depends on those is tested
 on a real API server.
 """
 
@@ -91,6 +91,8 @@ class MemoryCluster:
             found = [{"version": version} for version in sorted(versions)]
             return _good({"versions": found}) if found else _bad(404, f"there is no group {group}")
         namespace, plural, name, subresource = rest
+        if plural == "selfsubjectaccessreviews":
+            return self._reviewed(call)
         if (group, plural) not in self._kinds:
             return _bad(404, "the server could not find the requested resource")
         verb = _VERBS.get(call.method) or ("get" if name else "list")
@@ -101,6 +103,13 @@ class MemoryCluster:
         if verb == "list":
             return self._listed(key, call)
         return self._read(key, subresource) if verb == "get" else self._written(key, subresource, verb, call)
+
+    def _reviewed(self, call: Call) -> Answer:
+        """Whether something is not among what was denied."""
+        asked = at(json.loads(call.body or b"{}"), "spec", "resourceAttributes")
+        parts = [text_at(asked, name) for name in ("resource", "subresource")]
+        denied = (text_at(asked, "verb"), "/".join(filter(None, parts))) in self.denied
+        return _good({"status": {"allowed": not denied}})
 
     def _listed(self, key: _Key, call: Call) -> Answer:
         wanted = dict(

@@ -1,0 +1,148 @@
+"""Which RBAC rules a controller with these settings needs, and what does not work without each.
+
+The rules of the deploy kit are held against this table, and this table against the calls that are really made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from models.controller import ControllerSettings
+from planner.control.cluster import Kind, Rule
+from planner.control.cluster.kinds import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    EARLIER_INFERENCE_OBJECTIVES,
+    EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INFERENCE_OBJECTIVES,
+    LEASES,
+    NODES,
+    PODS,
+    SCALED_OBJECTS,
+    VARIANT_AUTOSCALINGS,
+    WORKLOADS,
+)
+from planner.control.discovery.snapshot import CAPACITY_KINDS, KINDS
+
+__all__ = ["OPTIONAL_KINDS", "Need", "needs_of", "served_needs"]
+
+OPTIONAL_KINDS: Final = frozenset(
+    {
+        SCALED_OBJECTS, VARIANT_AUTOSCALINGS, WORKLOADS["LeaderWorkerSet"], INFERENCE_OBJECTIVES,
+        EARLIER_INFERENCE_OBJECTIVES,
+    }
+)  # fmt: skip
+"""Kinds that a cluster need not have; rules about one that it has not are needed by nobody."""
+_Pair = tuple[Kind, str, str]
+"""Kind, verb, subresource."""
+_SCALE: Final[tuple[_Pair, ...]] = tuple(
+    (kind, verb, "scale") for kind in WORKLOADS.values() for verb in ("get", "patch")
+)
+_BY_ACTUATOR: Final[Mapping[str, tuple[_Pair, ...]]] = {
+    "scale": _SCALE,
+    "hpa": (
+        (HORIZONTAL_POD_AUTOSCALERS, "get", ""),
+        (HORIZONTAL_POD_AUTOSCALERS, "patch", ""),
+        *_SCALE,
+    ),
+    "keda": ((SCALED_OBJECTS, "get", ""), (SCALED_OBJECTS, "patch", "")),
+    "variantautoscaling": (
+        (VARIANT_AUTOSCALINGS, "get", ""),
+        (VARIANT_AUTOSCALINGS, "patch", "status"),
+    ),
+    "draining": ((PODS, "get", ""), (PODS, "patch", "")),
+}
+_OF_PICKERS: Final[tuple[_Pair, ...]] = tuple(
+    (kind, verb, "")
+    for kind in (INFERENCE_OBJECTIVES, EARLIER_INFERENCE_OBJECTIVES)
+    for verb in ("get", "patch")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A rule, and what it is for.
+
+    Attributes:
+        rule: that RBAC has to allow.
+        why: what needs it, as a phrase.
+        must: False: without it something is not known, and everything else works.
+    """
+
+    rule: Rule
+    why: str
+    must: bool = True
+
+
+def needs_of(settings: ControllerSettings, *, home: str) -> tuple[Need, ...]:
+    """Every rule that a controller with these settings needs, each once, in a stable order.
+
+    Args:
+        settings: of the controller.
+        home: namespace that it runs in.
+    """
+    found: dict[Rule, Need] = {}
+    for need in (*_reading(settings), *_own(settings, home), *_acting(settings)):
+        kept = found.get(need.rule)
+        if kept is None or (need.must and not kept.must):
+            found[need.rule] = need
+    return tuple(found.values())
+
+
+def served_needs(needs: Iterable[Need], absent: Sequence[Kind]) -> tuple[Need, ...]:
+    """The needs without those about kinds that a cluster has not."""
+    return tuple(need for need in needs if need.rule.kind not in absent)
+
+
+def _reading(settings: ControllerSettings) -> Iterator[Need]:
+    """What discovery lists."""
+    elsewhere = settings.discovery.name != "kubernetes"
+    for kind in KINDS:
+        if kind is NODES and elsewhere:
+            continue
+        must = kind.namespaced or kind in CAPACITY_KINDS
+        if kind is PODS and settings.namespaces:
+            yield Need(Rule(kind, "list"), "GPUs that pods of other namespaces hold", must=False)
+        for namespace in settings.namespaces if kind.namespaced and settings.namespaces else ("",):
+            yield Need(Rule(kind, "list", namespace), f"discovery reads {kind.resource}", must=must)
+
+
+def _own(settings: ControllerSettings, home: str) -> Iterator[Need]:
+    """Leader election, live settings, events."""
+    if settings.lease.enabled:
+        where = settings.lease.namespace or home
+        for verb in ("get", "create", "update"):
+            yield Need(Rule(LEASES, verb, where), "election of a leader")
+    if settings.live is not None:
+        yield Need(Rule(CONFIG_MAPS, "get", settings.live.namespace or home), "settings that are read live")
+    if settings.records.events:
+        for namespace in settings.namespaces or ("",):
+            yield Need(Rule(EVENTS, "create", namespace), "events that tell why", must=False)
+
+
+def _acting(settings: ControllerSettings) -> Iterator[Need]:
+    """What actuators write."""
+    for actuator in settings.actuators:
+        why = f"the actuator {actuator.name}"
+        for kind, verb, subresource in _BY_ACTUATOR.get(actuator.name, ()):
+            for namespace in settings.namespaces or ("",):
+                yield Need(Rule(kind, verb, namespace, subresource), why)
+        if actuator.name == "epp":
+            yield from _picking(actuator.options)
+
+
+def _picking(options: Mapping[str, object]) -> Iterator[Need]:
+    from planner.control.actuators.epp_options import EppOptions
+    from planner.control.options import options_of
+
+    for service in options_of(EppOptions, "epp", options).services:
+        pairs = list(_OF_PICKERS) if service.priorities else []
+        for name, kind in ((service.config_map, CONFIG_MAPS), (service.deployment, DEPLOYMENTS)):
+            pairs += [(kind, verb, "") for verb in ("get", "patch") if name is not None]
+        for kind, verb, subresource in pairs:
+            yield Need(
+                Rule(kind, verb, service.where, subresource), f"the endpoint picker of {service.service}"
+            )
