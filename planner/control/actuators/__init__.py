@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from planner.control.actuators.connections import Connections
-from planner.control.actuators.fleet import Actuators, Exporting, Leading, Preparing, Releasing, Seeing
+from planner.control.actuators.fleet import (
+    Actuators,
+    Exporting,
+    Hearing,
+    Leading,
+    Prepared,
+    Preparing,
+    Releasing,
+    Seeing,
+)
 from planner.control.protocols import Actuator
 from planner.errors import ConfigurationError, Finding
 from planner.registry import Registry
@@ -17,7 +26,9 @@ __all__ = [
     "Actuators",
     "Connections",
     "Exporting",
+    "Hearing",
     "Leading",
+    "Prepared",
     "Preparing",
     "Releasing",
     "Seeing",

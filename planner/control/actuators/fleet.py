@@ -12,7 +12,7 @@ from models.observation import Observation, VariantObservation
 from planner.control.actuators.connections import Connections
 from planner.control.protocols import Actuator, Decision, Outcome, OutcomeCode
 
-__all__ = ["Actuators", "Exporting", "Leading", "Prepared", "Preparing", "Releasing", "Seeing"]
+__all__ = ["Actuators", "Exporting", "Hearing", "Leading", "Prepared", "Preparing", "Releasing", "Seeing"]
 
 
 @runtime_checkable
@@ -57,6 +57,14 @@ class Preparing(Protocol):
 
     def prepare(self, decisions: Sequence[Decision], *, dry_run: bool) -> Prepared:
         """What may be carried out now."""
+
+
+@runtime_checkable
+class Hearing(Protocol):
+    """An actuator that wants to know how those before it fared."""
+
+    def heard(self, outcomes: Sequence[Outcome]) -> None:
+        """What came of this round so far."""
 
 
 @runtime_checkable
@@ -116,6 +124,8 @@ class Actuators:
         now = tuple(decisions)
         for name, each in self._actuators.items():
             try:
+                if isinstance(each, Hearing):
+                    each.heard(outcomes)
                 if isinstance(each, Preparing):
                     prepared = each.prepare(now, dry_run=dry_run)
                     now, found = prepared.decisions, prepared.outcomes

@@ -12,7 +12,7 @@ from models.value import Value
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.holding import freed_hpa, held_hpa
 from planner.control.actuators.scaling import gone, set_replicas
-from planner.control.actuators.writing import Way, in_each_cluster, outcome, settle
+from planner.control.actuators.writing import Ahead, Way, in_each_cluster, outcome, settle
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import HORIZONTAL_POD_AUTOSCALERS
 from planner.control.options import options_of
@@ -42,22 +42,29 @@ class HpaActuator:
     def act(self, decisions: Sequence[Decision], *, dry_run: bool) -> Sequence[Outcome]:
         """See :class:`planner.control.protocols.Actuator`."""
         way = Way(dry_run=dry_run, force=self._options.force)
-        return in_each_cluster(decisions, self._connections, lambda api, one: _act(api, one, way))
+        ahead = Ahead(HORIZONTAL_POD_AUTOSCALERS, decisions)
+        return in_each_cluster(decisions, self._connections, lambda api, one: _act(api, one, ahead, way))
 
     def release(self, variants: Sequence[VariantObservation], *, dry_run: bool) -> Sequence[Outcome]:
         """See :class:`planner.control.actuators.fleet.Releasing`."""
-        return in_each_cluster(
-            [Decision(variant=one, desired=one.wanted or 0, reason="Released") for one in variants if _is_ours(one)],
-            self._connections,
-            lambda api, one: settle(api, one, (HORIZONTAL_POD_AUTOSCALERS, one.variant.name), freed_hpa, way=Way(dry_run=dry_run)),
-        )  # fmt: skip
+        held = [
+            Decision(variant=one, desired=one.wanted or 0, reason="Released")
+            for one in variants
+            if _is_ours(one)
+        ]
+        ahead, way = Ahead(HORIZONTAL_POD_AUTOSCALERS, held), Way(dry_run=dry_run)
+
+        def attempt(api: Api, one: Decision) -> Outcome:
+            return settle(api, one, (ahead, one.variant.name), freed_hpa, way=way)
+
+        return in_each_cluster(held, self._connections, attempt)
 
 
 def _is_ours(variant: VariantObservation) -> bool:
     return variant.target.scaler == "hpa" and not variant.paused
 
 
-def _act(api: Api, decision: Decision, way: Way) -> Outcome:
+def _act(api: Api, decision: Decision, ahead: Ahead, way: Way) -> Outcome:
     variant = decision.variant
     if not _is_ours(variant):
         return outcome(decision, OutcomeCode.LEFT)
@@ -65,7 +72,7 @@ def _act(api: Api, decision: Decision, way: Way) -> Outcome:
         return missing
     now = variant.wanted or 0
     held = settle(
-        api, decision, (HORIZONTAL_POD_AUTOSCALERS, variant.name),
+        api, decision, (ahead, variant.name),
         lambda found: held_hpa(found, decision.desired, now), way=way,
     )  # fmt: skip
     rests = decision.desired == 0 or now == 0

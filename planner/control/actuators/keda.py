@@ -11,7 +11,7 @@ from models.value import Value
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.holding import freed_keda, held_keda
 from planner.control.actuators.scaling import gone
-from planner.control.actuators.writing import Way, in_each_cluster, outcome, settle
+from planner.control.actuators.writing import Ahead, Way, in_each_cluster, outcome, settle
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import SCALED_OBJECTS
 from planner.control.options import options_of
@@ -43,27 +43,34 @@ class KedaActuator:
     def act(self, decisions: Sequence[Decision], *, dry_run: bool) -> Sequence[Outcome]:
         """See :class:`planner.control.protocols.Actuator`."""
         way = Way(dry_run=dry_run, force=self._options.force)
-        return in_each_cluster(decisions, self._connections, lambda api, one: _act(api, one, way))
+        ahead = Ahead(SCALED_OBJECTS, decisions)
+        return in_each_cluster(decisions, self._connections, lambda api, one: _act(api, one, ahead, way))
 
     def release(self, variants: Sequence[VariantObservation], *, dry_run: bool) -> Sequence[Outcome]:
         """See :class:`planner.control.actuators.fleet.Releasing`."""
-        return in_each_cluster(
-            [Decision(variant=one, desired=one.wanted or 0, reason="Released") for one in variants if _is_ours(one)],
-            self._connections,
-            lambda api, one: settle(api, one, (SCALED_OBJECTS, one.variant.name), freed_keda, way=Way(dry_run=dry_run)),
-        )  # fmt: skip
+        held = [
+            Decision(variant=one, desired=one.wanted or 0, reason="Released")
+            for one in variants
+            if _is_ours(one)
+        ]
+        ahead, way = Ahead(SCALED_OBJECTS, held), Way(dry_run=dry_run)
+
+        def attempt(api: Api, one: Decision) -> Outcome:
+            return settle(api, one, (ahead, one.variant.name), freed_keda, way=way)
+
+        return in_each_cluster(held, self._connections, attempt)
 
 
 def _is_ours(variant: VariantObservation) -> bool:
     return variant.target.scaler == "keda" and not variant.paused
 
 
-def _act(api: Api, decision: Decision, way: Way) -> Outcome:
+def _act(api: Api, decision: Decision, ahead: Ahead, way: Way) -> Outcome:
     if not _is_ours(decision.variant):
         return outcome(decision, OutcomeCode.LEFT)
     if (missing := gone(decision)) is not None:
         return missing
-    where = SCALED_OBJECTS, decision.variant.name
+    where = ahead, decision.variant.name
     return settle(api, decision, where, lambda found: held_keda(found, decision.desired), way=way)
 
 

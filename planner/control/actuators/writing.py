@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from typing import Any, Final
 from models.observation import VariantObservation
 from planner.control.actuators.connections import Connections
 from planner.control.cluster import Api, ClusterFault, Kind, Trouble
-from planner.control.cluster.reading import Object, at, text_at
+from planner.control.cluster.reading import Object, at, name_of, text_at
 from planner.control.protocols import Decision, Difference, Outcome, OutcomeCode
 
 __all__ = [
+    "Ahead",
     "Attempt",
     "Wanted",
     "Way",
@@ -28,6 +30,8 @@ Attempt = Callable[[Api, Decision], Outcome]
 """Carries one decision out; raises :class:`ClusterFault` for what went wrong."""
 
 _AT_ONCE: Final = 16
+_TOGETHER: Final = 4
+"""Objects of a namespace that are worth reading all of them."""
 _CODES: Final = {
     Trouble.DENIED: OutcomeCode.DENIED,
     Trouble.UNAUTHENTICATED: OutcomeCode.DENIED,
@@ -179,10 +183,44 @@ class Way:
     subresource: str = ""
 
 
+class Ahead:
+    """Objects of one round, read together where there are many in a namespace: one call in place of one for each.
+
+    Args:
+        kind: of the objects.
+        decisions: of the round.
+    """
+
+    def __init__(self, kind: Kind, decisions: Sequence[Decision]) -> None:
+        self.kind = kind
+        self._counts = Counter((one.variant.cluster, one.variant.namespace) for one in decisions)
+        self._found: dict[tuple[str | None, str], Mapping[str, Object]] = {}
+
+    def get(self, api: Api, variant: VariantObservation, name: str) -> Object:
+        """One object, from what was read ahead where it was.
+
+        Raises:
+            ClusterFault: there is none, or the cluster did not answer.
+        """
+        place = variant.cluster, variant.namespace
+        if place not in self._found:
+            self._found[place] = self._listed(api, variant) if self._counts[place] >= _TOGETHER else {}
+        return self._found[place].get(name) or api.get(self.kind, variant.namespace, name)
+
+    def _listed(self, api: Api, variant: VariantObservation) -> Mapping[str, Object]:
+        try:
+            return {name_of(each): each for each in api.list(self.kind, variant.namespace).items}
+        except ClusterFault as fault:
+            # Rules may allow to read one and not all.
+            if fault.trouble is not Trouble.DENIED:
+                raise
+            return {}
+
+
 def settle(
     api: Api,
     decision: Decision,
-    where: tuple[Kind, str],
+    where: tuple[Ahead, str],
     want: Callable[[Object], Wanted],
     *,
     way: Way,
@@ -192,14 +230,14 @@ def settle(
     Args:
         api: of the variant's cluster.
         decision: with the variant, in whose namespace the object is.
-        where: kind and name of the object.
+        where: objects that are read ahead, and the name of this one.
         want: what it is to be like, as it is now.
         way: how it is written.
     """
-    kind, name = where
-    variant = decision.variant
+    (ahead, name), variant = where, decision.variant
+    kind = ahead.kind
+    found = ahead.get(api, variant, name)
     for left in range(api.limits.conflicts, -1, -1):
-        found = api.get(kind, variant.namespace, name)
         wanted = want(found)
         if wanted.fields is None:
             return outcome(decision, wanted.code, wanted.message)
@@ -211,6 +249,7 @@ def settle(
         except ClusterFault as fault:
             if fault.trouble is not Trouble.CONFLICT or "owned by" in fault.message or not left:
                 raise
+            found = api.get(kind, variant.namespace, name)
             continue
         code = OutcomeCode.WOULD if way.dry_run else OutcomeCode.DONE
         return outcome(decision, code, wanted.message or "; ".join(map(str, changes)), changes)
