@@ -46,6 +46,9 @@ class Picker:
         namespace: of the pods.
         endpoints: pods that may be sent requests now.
         at_most: requests that one endpoint is sent at once; more are held here (flow control).
+
+    Attributes:
+        only: pod that gets all of them, as one whose cache knows the prompts; empty: whichever has the fewest.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Picker:
         self.model = model
         self.namespace = namespace
         self.at_most = at_most
+        self.only = ""
         self._endpoints = endpoints
         self._held: deque[int] = deque()
         self._inside: Counter[Endpoint] = Counter()
@@ -88,7 +92,8 @@ class Picker:
     async def _chosen(self, ticket: int) -> Endpoint:
         try:
             while True:
-                free = [each for each in self._endpoints() if self._inside[each] < self.at_most]
+                known = [each for each in self._endpoints() if self.only in {"", each.pod}]
+                free = [each for each in known if self._inside[each] < self.at_most]
                 if free and self._held[0] == ticket:
                     return min(free, key=lambda each: (self._inside[each], each.pod))
                 await asyncio.sleep(0.02)
@@ -163,6 +168,7 @@ class Clients:
         prompt: tokens of a question.
         most: tokens of an answer.
         rps: requests per second.
+        at_once: requests that are always open, each followed by the next, beside those of ``rps``.
         endings: how requests ended.
     """
 
@@ -171,6 +177,7 @@ class Clients:
     prompt: int = 200
     most: int = 40
     rps: float = 0.0
+    at_once: int = 0
     endings: Counter[Ending] = field(default_factory=Counter)
     _open: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -180,7 +187,7 @@ class Clients:
 
     def abort(self) -> None:
         """All go away, and ask no more."""
-        self.rps = 0.0
+        self.rps, self.at_once = 0.0, 0
         self.background.run(self._leave())
 
     @property
@@ -194,8 +201,8 @@ class Clients:
         while True:
             await asyncio.sleep(0.02)
             credit += self.rps * 0.02
-            while credit > 0 and self.rps > 0:
-                credit -= chance.expovariate(1.0)
+            while (credit > 0 and self.rps > 0) or len(self._open) < self.at_once:
+                credit -= chance.expovariate(1.0) if self.rps > 0 else 0.0
                 task = asyncio.create_task(self._ask())
                 self._open.add(task)
                 task.add_done_callback(self._open.discard)

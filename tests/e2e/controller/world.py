@@ -25,6 +25,7 @@ from planner.control.cluster.kinds import (
     HORIZONTAL_POD_AUTOSCALERS,
     NAMESPACES,
     PODS,
+    VARIANT_AUTOSCALINGS,
 )
 from planner.control.cluster.reading import Object, namespace_of
 from tests.e2e.controller.background import Background
@@ -32,8 +33,8 @@ from tests.e2e.controller.engine_server import Engine, EngineSize
 from tests.e2e.controller.pod_life import EngineKubelets
 from tests.e2e.controller.prometheus_server import PROMETHEUS, PrometheusServer
 from tests.e2e.controller.traffic import Clients, Picker
-from tests.e2e.kube.aggregated import external_metrics
-from tests.e2e.kube.control_plane import ControlPlane, kube_test
+from tests.e2e.kube.aggregated import external_metrics, install_crd
+from tests.e2e.kube.control_plane import ControlPlane, kube_test, wait_until
 from tests.kube_objects import H100, L4, a_container, notes
 from tests.loopback import free_port
 
@@ -100,6 +101,7 @@ class World:
             for name, (labels, gpus) in NODES_OF.items():
                 held: dict[str, Any] = {"nvidia.com/gpu": gpus}
                 self.plane.add_node(name, labels=labels, **held)
+            install_crd(self.plane, VARIANT_AUTOSCALINGS)
             stack.enter_context(external_metrics(self.plane, self.prometheus.read))
             self._stack = stack.pop_all()
         return self
@@ -124,10 +126,12 @@ class World:
             yield service
         finally:
             service.end()
-            for kind in (HORIZONTAL_POD_AUTOSCALERS, DEPLOYMENTS):
+            for kind in (VARIANT_AUTOSCALINGS, HORIZONTAL_POD_AUTOSCALERS, DEPLOYMENTS):
                 for each in self.admin.list(kind, namespace).items:
                     self.admin.delete(kind, namespace, each["metadata"]["name"])
             self.kubelets.end_now(namespace)
+            # The next test may want their accelerators.
+            wait_until(lambda: not self.admin.list(PODS, namespace).items, what="the end of its pods")
             self.admin.delete(NAMESPACES, "", namespace)
 
 
@@ -167,22 +171,32 @@ class Service:
     def model(self) -> str:
         return self.size.model
 
-    def variant(
-        self,
-        name: str,
-        *,
-        replicas: int = 1,
-        most: int = 6,
-        cost: str = "10",
-        node: Mapping[str, str] = H100,
-    ) -> None:
-        """A Deployment of engines, and an annotated HPA of its name that follows the gauge."""
-        self.world.admin.create(DEPLOYMENTS, self.namespace, _deployment(name, replicas, self.model, node))
-        self.world.admin.create(
-            HORIZONTAL_POD_AUTOSCALERS,
-            self.namespace,
-            _hpa(name, self.namespace, most, notes(self.model, cost)),
-        )
+    def variant(self, name: str, *, replicas: int = 1, most: int = 6, cost: str = "10", **pod: Any) -> None:
+        """A Deployment of engines, and an annotated HPA of its name that follows the gauge.
+
+        Args:
+            name: of both.
+            replicas: at first.
+            most: replicas at most.
+            cost: of a replica.
+            pod: ``node``, labels of nodes that it runs on, and ``gpus`` of a pod.
+        """
+        self.workload(name, replicas, **pod)
+        scaler = _hpa(name, self.namespace, most, notes(self.model, cost))
+        self.world.admin.create(HORIZONTAL_POD_AUTOSCALERS, self.namespace, scaler)
+
+    def declared_variant(self, name: str, *, replicas: int = 1, most: int = 6, **pod: Any) -> None:
+        """A Deployment of engines, and a VariantAutoscaling of its name: nobody scales it but the controller."""
+        self.workload(name, replicas, **pod)
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        spec = {"scaleTargetRef": target, "modelID": self.model, "minReplicas": 1, "maxReplicas": most}
+        scaler = {"metadata": {"name": name}, "spec": spec}
+        self.world.admin.create(VARIANT_AUTOSCALINGS, self.namespace, scaler)
+
+    def workload(self, name: str, replicas: int, *, node: Mapping[str, str] = H100, gpus: int = 1) -> None:
+        """A Deployment of engines that nobody scales."""
+        thing = _deployment(name, replicas, self.model, node=node, gpus=gpus)
+        self.world.admin.create(DEPLOYMENTS, self.namespace, thing)
 
     def wanted(self, name: str) -> int:
         """``spec.replicas`` of a Deployment."""
@@ -205,10 +219,12 @@ class Service:
         return self.world.kubelets.engines(self.namespace)
 
 
-def _deployment(name: str, replicas: int, model: str, node: Mapping[str, str]) -> dict[str, Any]:
+def _deployment(
+    name: str, replicas: int, model: str, *, node: Mapping[str, str], gpus: int
+) -> dict[str, Any]:
     hook = {"preStop": {"exec": {"command": [sys.executable, "-c", _DRAIN]}}}
     arguments = ["--model", model, "--max-num-seqs", "8", "--max-num-batched-tokens", "2048"]
-    container = a_container(1, args=arguments, lifecycle=hook)
+    container = a_container(gpus, args=arguments, lifecycle=hook)
     container["resources"]["requests"] = container["resources"]["limits"]
     labels = {"app": name, "llm-d.ai/serves": model}
     pod = {"containers": [container], "nodeSelector": dict(node), "terminationGracePeriodSeconds": 30}
