@@ -271,6 +271,9 @@ class ControllerSettings(Value):
     )
     freezes: tuple[ChangeWindow, ...] = Field((), description="inside of these no change is made")
     maintenance: tuple[Maintenance, ...] = Field((), description="nodes that will be away")
+    leave_cordoned: bool = Field(
+        True, description="cordoned nodes are left as if their maintenance had begun"
+    )
     respect_manual: bool = Field(
         True, description="replicas that people set by hand stay until they are released"
     )

@@ -1,0 +1,99 @@
+"""What is never done: a decision that nothing rests on. Where deciding breaks, replicas are held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from models.cycle_record import VariantDecision
+from models.observation import Finding, Observation
+from planner.control.analysis.identity import VariantRef, ref_of
+from planner.control.deciding.contract import Decided
+from planner.control.protocols import ClusterReading, Decision
+
+__all__ = ["as_they_are", "guarded", "held_after_failure", "held_as_decided", "with_conditions"]
+
+HELD: Final = "HeldUnseen"
+NOT_COMPLETE: Final = "HeldIncomplete"
+FAILED: Final = "HeldAfterFailure"
+
+
+def held_after_failure(
+    observation: Observation, last: Mapping[VariantRef, VariantDecision], cause: Exception
+) -> Decided:
+    """Every variant at what was decided last, else at what it has; the published safety net.
+
+    Args:
+        observation: as it was seen.
+        last: decisions of the cycle before.
+        cause: what was raised; its words are not shown, since they may hold what nobody may read.
+    """
+    message = f"deciding broke ({type(cause).__name__}); replicas are held"
+    decisions = []
+    for variant in observation.variants:
+        known = last.get(ref_of(variant))
+        desired = (known.desired if known is not None else None) or variant.wanted or 0
+        decisions.append(Decision(variant=variant, desired=desired, reason=FAILED, message=message))
+    finding = Finding(subject="controller", problem=message, remedy=_REMEDY)
+    return Decided(decisions=tuple(decisions), findings=(finding,))
+
+
+def held_as_decided(decided: Decided, cause: Exception) -> Decided:
+    """Every variant at what it has: nobody could look again before something was to be changed."""
+    message = f"looking again broke ({type(cause).__name__}); replicas are held"
+    held = tuple(
+        replace(each, desired=each.variant.wanted or 0, reason=FAILED, message=message, victims=())
+        for each in decided.decisions
+    )
+    finding = Finding(subject="controller", problem=message, remedy=_REMEDY)
+    return replace(decided, decisions=held, findings=(*decided.findings, finding))
+
+
+_REMEDY: Final = (
+    "a fault of the policy: other services may name another one meanwhile (rules.policy, overrides)"
+)
+
+
+def guarded(
+    decisions: Sequence[Decision], observation: Observation, unseen: frozenset[tuple[str, str, str]]
+) -> tuple[Decision, ...]:
+    """Decisions that nothing rests on are not made: of variants that were not seen, and scale-ins on half a picture."""
+    return tuple(_guard(each, complete=observation.complete, unseen=unseen) for each in decisions)
+
+
+def _guard(decision: Decision, *, complete: bool, unseen: frozenset[tuple[str, str, str]]) -> Decision:
+    variant = decision.variant
+    wanted = variant.wanted
+    if wanted is None or decision.desired == wanted:
+        return decision
+    if tuple(ref_of(variant)) in unseen:
+        message = "its cluster does not answer; it is held as it was seen last"
+        return replace(decision, desired=wanted, reason=HELD, message=message, victims=())
+    if not complete and decision.desired < wanted:
+        message = "a source did not answer, and nothing is scaled in on half a picture"
+        return replace(decision, desired=wanted, reason=NOT_COMPLETE, message=message, victims=())
+    return decision
+
+
+def as_they_are(decisions: Sequence[Decision], fresh: ClusterReading) -> tuple[Decision, ...]:
+    """Decisions with pauses and holds as they are now; counts stay those that were decided on."""
+    now = {ref_of(each): each for each in fresh.variants}
+
+    def updated(decision: Decision) -> Decision:
+        found = now.get(ref_of(decision.variant))
+        if found is None or (found.paused, found.held) == (decision.variant.paused, decision.variant.held):
+            return decision
+        update = {"paused": found.paused, "held": found.held}
+        return replace(decision, variant=decision.variant.model_copy(update=update))
+
+    return tuple(map(updated, decisions))
+
+
+def with_conditions(decision: Decision, decided: Decided) -> Decision:
+    """A decision whose variant has the readiness gates that deciding found."""
+    conditions = decided.conditions.get(ref_of(decision.variant))
+    if conditions is None or conditions == decision.variant.conditions:
+        return decision
+    variant = decision.variant.model_copy(update={"conditions": conditions})
+    return replace(decision, variant=variant)

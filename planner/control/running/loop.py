@@ -1,0 +1,319 @@
+"""One cycle: observe, decide, ask people, look again, act, write down. Whatever fails, replicas are held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import RLock
+
+from models.controller import ControllerSettings
+from models.cycle_record import CycleKind, CycleRecord, VariantDecision
+from models.observation import Finding, Observation
+from planner.clock import Clock
+from planner.control.actuators import Actuators
+from planner.control.analysis.identity import VariantRef, ref_of
+from planner.control.deciding.contract import Decided, Deciding
+from planner.control.deciding.people import PeopleSay, respected
+from planner.control.deciding.people_hands import Edit, hands_after
+from planner.control.deciding.people_nodes import Leaving, leaving_nodes, moved, without_leaving
+from planner.control.protocols import Decision, Outcome
+from planner.control.running.cycle_meters import CycleMeters
+from planner.control.running.events import Events
+from planner.control.running.guarding import (
+    as_they_are,
+    guarded,
+    held_after_failure,
+    held_as_decided,
+    with_conditions,
+)
+from planner.control.running.holding import Notes
+from planner.control.running.leading import Election
+from planner.control.running.live import LiveConfiguration
+from planner.control.running.memory import LoopMemory
+from planner.control.running.metering import Meters
+from planner.control.running.observing import Eyes, Sight
+from planner.control.running.phases import Phases
+from planner.control.running.recording import Records
+from planner.control.running.recounting import CycleFacts, decision_row, record_of
+from planner.control.running.sharding import is_ours, share_of
+
+__all__ = ["Loop", "Parts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """Who the loop works with.
+
+    Attributes:
+        who: a name that no other controller has.
+        clock: for times and limits.
+        live: the settings as they are now.
+        eyes: look at clusters and metrics.
+        deciding: decides.
+        actuators: carry decisions out.
+        election: says whether we lead.
+        records: keep what was decided.
+        meters: our own figures.
+        events: tell Kubernetes; None: nobody is told.
+        notes: write down what people set by hand; None: nothing is written.
+    """
+
+    who: str
+    clock: Clock
+    live: LiveConfiguration
+    eyes: Eyes
+    deciding: Deciding
+    actuators: Actuators
+    election: Election
+    records: Records
+    meters: Meters
+    events: Events | None = None
+    notes: Notes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a cycle came to, before it is looked at again."""
+
+    decided: Decided
+    proposed: Mapping[VariantRef, int]
+    raised: Mapping[VariantRef, int]
+    memory: LoopMemory
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class Loop:
+    """Runs cycles, one at a time.
+
+    Args:
+        parts: who it works with.
+        memory: of the controller before.
+    """
+
+    parts: Parts
+    memory: LoopMemory = field(default_factory=LoopMemory)
+    lock: RLock = field(default_factory=RLock)
+    number: int = 0
+    rows: Mapping[VariantRef, VariantDecision] = field(default_factory=dict)
+    observation: Observation | None = None
+    findings: tuple[Finding, ...] = ()
+    ended_s: float | None = None
+    _written_s: float = float("-inf")
+    _previous: str | None = None
+
+    def turn(self, trigger: str = "timer") -> CycleRecord:
+        """One cycle. It never raises: a fault of ours is a record of the kind FAILED, and replicas are held."""
+        with self.lock:
+            self.number += 1
+            record = self._turn(trigger)
+            self.ended_s = self.parts.clock.unix_s()
+            self.parts.meters.set("last_cycle_timestamp_seconds", self.ended_s)
+            return record
+
+    @property
+    def settings(self) -> ControllerSettings:
+        """As they are now."""
+        return self.parts.live.settings
+
+    def _turn(self, trigger: str) -> CycleRecord:
+        parts = self.parts
+        phases = Phases(parts.clock)
+        with phases.of("observe"):
+            config_findings = parts.live.refresh()
+            settings = parts.live.settings
+            now_s = parts.clock.unix_s()
+            sight = parts.eyes.look(now_s)
+            observation = share_of(sight.observation, settings.sharding)
+        with phases.of("people"):
+            edits, memory, people_findings = self._people(observation, settings)
+        with phases.of("decide"):
+            judged = self._judged(sight, observation, settings, memory, now_s)
+        with phases.of("check"):
+            judged = self._checked(judged, settings)
+        late = phases.total_s > settings.timeout_s
+        leads = parts.election.leading
+        with phases.of("act"):
+            outcomes = () if late or not leads else self._act(judged.decided, observation, settings)
+        findings = [*config_findings, *people_findings, *judged.decided.findings]
+        if late:
+            parts.meters.count("late_cycles_total")
+            problem = f"the cycle took {phases.total_s:.1f} s and may take {settings.timeout_s:g} s; nothing was changed"
+            findings.append(
+                Finding(subject="controller", problem=problem, remedy="a longer timeout_s, or more shards")
+            )
+        facts = CycleFacts(
+            number=self.number,
+            who=parts.who,
+            leader=leads,
+            trigger=trigger,
+            settings=settings,
+            observation=observation,
+            decided=judged.decided,
+            proposed=judged.proposed,
+            outcomes=outcomes,
+            findings=tuple(findings),
+            seconds=phases.seconds,
+            dry_run=not settings.act,
+            writes=sum(each.changed and each.applied for each in outcomes),
+        )
+        self._remember(judged, outcomes)
+        return self._written(facts, failed=judged.failed or late, edits=edits)
+
+    def _people(
+        self, observation: Observation, settings: ControllerSettings
+    ) -> tuple[tuple[Edit, ...], LoopMemory, tuple[Finding, ...]]:
+        """What people did since the last cycle, written down where that is possible."""
+        memory, notes = self.memory, self.parts.notes
+        hands, edits, _ = hands_after(observation.variants, memory.hands, ours=memory.ours)
+        if not settings.respect_manual:
+            edits = ()
+        findings: tuple[Finding, ...] = ()
+        if edits:
+            failed, findings = edits, ()
+            if notes is not None and settings.act and self.parts.election.leading:
+                failed, findings = notes.write(edits)
+            hands = hands.could_not_note(failed)
+        return edits, replace(memory, hands=hands), findings
+
+    def _judged(
+        self,
+        sight: Sight,
+        observation: Observation,
+        settings: ControllerSettings,
+        memory: LoopMemory,
+        now_s: float,
+    ) -> _Judged:
+        leaving = leaving_nodes(observation.pools, settings, now_s)
+        try:
+            decided, state = self.parts.deciding.decide(
+                without_leaving(observation, leaving), state=memory.deciding, settings=settings, now_s=now_s
+            )
+            failed = False
+        except Exception as cause:
+            # A policy of others may raise whatever it likes; its words may hold what nobody may read.
+            decided, state, failed = held_after_failure(observation, self.rows, cause), memory.deciding, True
+        decided = replace(decided, findings=(*decided.findings, *leaving.findings))
+        proposed = {ref_of(each.variant): each.desired for each in decided.decisions}
+        decisions, raised = self._people_first(decided.decisions, leaving, memory, settings, now_s)
+        held = guarded(decisions, observation, sight.unseen)
+        return _Judged(
+            replace(decided, decisions=held), proposed, raised, replace(memory, deciding=state), failed
+        )
+
+    def _people_first(
+        self,
+        decisions: Sequence[Decision],
+        leaving: Leaving,
+        memory: LoopMemory,
+        settings: ControllerSettings,
+        now_s: float,
+    ) -> tuple[tuple[Decision, ...], Mapping[VariantRef, int]]:
+        """Nodes that leave, then people, who have the last word; what they hold is not raised."""
+        chooses = "draining" in self.parts.actuators.names
+        wishes, raised = moved(decisions, leaving, memory.surged, chooses_victims=chooses)
+        say = PeopleSay(settings=settings, now_s=now_s, hands=memory.hands.notes)
+        kept = respected(wishes, say)
+        stay = {
+            ref_of(each.variant)
+            for each, wish in zip(kept, wishes, strict=True)
+            if each.desired == wish.desired
+        }
+        before = {ref: extra for ref, extra in memory.surged.items() if ref not in stay}
+        return kept, before | {ref: extra for ref, extra in raised.items() if ref in stay}
+
+    def _checked(self, judged: _Judged, settings: ControllerSettings) -> _Judged:
+        """Decisions against what the clusters say now, where anything is to change; pauses of the meantime count too."""
+        if not any(
+            each.variant.wanted is not None and each.desired != each.variant.wanted
+            for each in judged.decided.decisions
+        ):
+            return judged
+        now_s = self.parts.clock.unix_s()
+        fresh = self.parts.eyes.clusters(now_s)
+        fresh = replace(
+            fresh, variants=tuple(each for each in fresh.variants if is_ours(each, settings.sharding))
+        )
+        try:
+            decided = self.parts.deciding.revalidate(judged.decided, fresh)
+        except Exception as cause:
+            decided = held_as_decided(judged.decided, cause)
+        say = PeopleSay(settings=settings, now_s=now_s, hands=judged.memory.hands.notes)
+        kept = respected(as_they_are(decided.decisions, fresh), say)
+        return replace(judged, decided=replace(decided, decisions=kept))
+
+    def _act(
+        self, decided: Decided, observation: Observation, settings: ControllerSettings
+    ) -> tuple[Outcome, ...]:
+        actuators = self.parts.actuators
+        actuators.saw(observation)
+        decisions = tuple(with_conditions(each, decided) for each in decided.decisions)
+        outcomes = actuators.act(decisions, dry_run=not settings.act)
+        for name, amount in actuators.writes.items():
+            self.parts.meters.set("api_writes_total", amount, write=name)
+        for each in outcomes:
+            self.parts.meters.count("outcomes_total", actuator=each.actuator, code=str(each.code))
+        return outcomes
+
+    def _remember(self, judged: _Judged, outcomes: Sequence[Outcome]) -> None:
+        counts = {
+            ref_of(each.decision.variant): each.decision.desired
+            for each in outcomes
+            if each.actuator == "scale" and each.applied and not str(each.code).startswith("would")
+        }
+        memory = judged.memory
+        self.memory = replace(
+            memory, hands=memory.hands.wrote(counts), surged=judged.raised, ours=tuple(sorted(counts))
+        )
+
+    def _written(self, facts: CycleFacts, *, failed: bool, edits: Sequence[Edit]) -> CycleRecord:
+        """The record of the cycle, kept where it says anything new."""
+        rows = {
+            ref_of(each.variant): decision_row(each, facts.proposed.get(ref_of(each.variant)))
+            for each in facts.decided.decisions
+        }
+        changed = _changed(self.rows, rows) | {
+            ref_of(each.decision.variant) for each in facts.outcomes if each.changed and each.applied
+        }
+        now_s = self.parts.clock.monotonic_s()
+        due = now_s - self._written_s >= facts.settings.records.heartbeat_s
+        kind = CycleKind.FAILED if failed else CycleKind.DECIDED if changed or edits else CycleKind.HEARTBEAT
+        record = record_of(facts, kind, tuple(rows.values()), changed=changed, previous=self._previous)
+        CycleMeters(self.parts.meters, self.parts.live).tell(
+            facts, rows, changed=changed, kind=kind, before=self.findings
+        )
+        if facts.leader and self.parts.events is not None and facts.settings.act:
+            told = [
+                (each.variant, rows[ref_of(each.variant)])
+                for each in facts.decided.decisions
+                if ref_of(each.variant) in changed
+            ]
+            told = [each for each in told if ref_of(each[0]) in self.rows or each[1].changes]
+            record = record.model_copy(update={"findings": (*record.findings, *self.parts.events.tell(told))})
+        new_fault = kind is CycleKind.FAILED and self._new_findings(record)
+        if facts.leader and (kind is CycleKind.DECIDED or new_fault or due):
+            self._keep(record, now_s)
+        self.rows, self.observation, self.findings = rows, facts.observation, record.findings
+        return record
+
+    def _keep(self, record: CycleRecord, now_s: float) -> None:
+        records = self.parts.records
+        records.write(record)
+        records.keep_state(self.memory.to_json())
+        self.parts.meters.set("record_failures_total", records.failures)
+        self._previous, self._written_s = record.fingerprint, now_s
+
+    def _new_findings(self, record: CycleRecord) -> bool:
+        return bool({each.subject for each in record.findings} - {each.subject for each in self.findings})
+
+
+def _changed(
+    before: Mapping[VariantRef, VariantDecision], after: Mapping[VariantRef, VariantDecision]
+) -> frozenset[VariantRef]:
+    """Variants whose decision or reason is another one; one that is new counts where it is to change."""
+    return frozenset(
+        ref
+        for ref, row in after.items()
+        if ((known := before.get(ref)) is None and row.changes)
+        or (known is not None and (known.desired, known.reason) != (row.desired, row.reason))
+    )

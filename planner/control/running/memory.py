@@ -1,0 +1,45 @@
+"""What the loop remembers between two cycles, and over a restart where there is a folder for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from planner.control.analysis.identity import VariantRef
+from planner.control.analysis.keeping import from_json, to_json
+from planner.control.deciding.people_hands import Hands
+from planner.control.deciding.state import DecidingState
+
+__all__ = ["LoopMemory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopMemory:
+    """Between two cycles. The cluster says how many replicas there are; this says what was wished for and seen.
+
+    Attributes:
+        deciding: of whoever decides.
+        hands: replica counts as they were, to notice what people change.
+        surged: replicas that stand in for those on nodes that leave.
+        ours: variants whose count nobody but us writes.
+    """
+
+    deciding: DecidingState = field(default_factory=DecidingState)
+    hands: Hands = field(default_factory=Hands)
+    surged: Mapping[VariantRef, int] = field(default_factory=dict)
+    ours: tuple[VariantRef, ...] = ()
+
+    def to_json(self) -> str:
+        """As text, for :meth:`from_json`."""
+        return json.dumps(to_json(self), separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The memory that was written.
+
+        Raises:
+            ValueError: it is damaged, or of something else; begin with an empty one then.
+        """
+        return from_json(cls, json.loads(text))

@@ -1,0 +1,76 @@
+"""Which services are ours, and what those of others leave of the accelerators."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from models.controller import Sharding
+from models.hardware import Node, Pool
+from models.observation import Observation, VariantObservation
+
+__all__ = ["is_ours", "shard_of", "share_of"]
+
+
+def shard_of(service: str, shards: int) -> int:
+    """Which of so many controllers looks after a service; the same everywhere and in every version.
+
+    Args:
+        service: ``namespace/model``.
+        shards: controllers.
+    """
+    return int.from_bytes(hashlib.sha256(service.encode("utf-8", "replace")).digest()[:8], "big") % shards
+
+
+def is_ours(variant: VariantObservation, sharding: Sharding) -> bool:
+    """Whether a variant is one of ours; all variants of a service are with one controller, in every cluster."""
+    return sharding.shards == 1 or shard_of(variant.service, sharding.shards) == sharding.shard
+
+
+def share_of(observation: Observation, sharding: Sharding) -> Observation:
+    """What concerns us: our variants with their engines and traffic; accelerators that others' replicas hold are foreign.
+
+    Replicas of others that have no node yet hold nothing that could be seen; quotas count them.
+    """
+    if sharding.shards == 1:
+        return observation
+    ours = tuple(each for each in observation.variants if is_ours(each, sharding))
+    others = [each for each in observation.variants if not is_ours(each, sharding)]
+    names = {(each.cluster, each.namespace, each.name) for each in others}
+    services = {(each.cluster, each.namespace, each.model) for each in ours}
+    held = _held(others)
+    return observation.model_copy(
+        update={
+            "variants": ours,
+            "engines": tuple(
+                each
+                for each in observation.engines
+                if (each.cluster, each.namespace, each.variant) not in names
+            ),
+            "traffic": tuple(
+                each for each in observation.traffic if (each.cluster, each.namespace, each.model) in services
+            ),
+            "pools": tuple(_less(pool, held) for pool in observation.pools),
+        }
+    )
+
+
+def _held(variants: Iterable[VariantObservation]) -> Mapping[tuple[str | None, str, str], int]:
+    """Accelerators in use by cluster, type and node."""
+    held: Counter[tuple[str | None, str, str]] = Counter()
+    for variant in variants:
+        for node in variant.nodes:
+            held[variant.cluster, variant.accelerator, node] += variant.gpus
+    return held
+
+
+def _less(pool: Pool, held: Mapping[tuple[str | None, str, str], int]) -> Pool:
+    nodes = tuple(_used(node, held.get((pool.cluster, pool.accelerator, node.id), 0)) for node in pool.nodes)
+    return pool if nodes == pool.nodes else pool.model_copy(update={"nodes": nodes})
+
+
+def _used(node: Node, more: int) -> Node:
+    if not more:
+        return node
+    return node.model_copy(update={"foreign_gpus": min(node.gpus, node.foreign_gpus + more)})
