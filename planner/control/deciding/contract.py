@@ -26,7 +26,8 @@ class Verdict:
         model: that it serves.
         role: ``prefill``, ``decode`` or ``both``.
         policy: name of the policy that decided.
-        unit: of the figures: ``token``, ``token/s``, ``req/s`` or ``replica``.
+        analyzer: who found it: ``saturation`` (tokens), ``throughput``, ``queueing-model``.
+        unit: of the figures: ``token``, ``token/s`` or ``req/s``.
         demand: what is asked for, as far as it is known.
         capacity: of ready replicas.
         anticipated: of ready and pending replicas.
@@ -40,6 +41,7 @@ class Verdict:
     model: str
     role: str
     policy: str
+    analyzer: str
     unit: str
     demand: float
     capacity: float
@@ -62,6 +64,7 @@ class Decided:
         problems: what was solved, by name of the policy, for the record; empty where a policy solves nothing.
         solutions: its answer, by name of the policy.
         findings: what could not be done, and why.
+        constrained: growth was bounded by accelerators and quotas that there are.
     """
 
     decisions: tuple[Decision, ...]
@@ -70,6 +73,7 @@ class Decided:
     problems: Mapping[str, Problem] = field(default_factory=dict)
     solutions: Mapping[str, Solution] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    constrained: bool = True
 
 
 class Deciding(Protocol):

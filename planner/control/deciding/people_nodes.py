@@ -123,8 +123,8 @@ def _moved(
     base = _base(wanted, decision.desired, before)
     elsewhere = len(variant.pods) - len(going)
     replaced = elsewhere >= base and chooses_victims
-    most = base if variant.max_replicas is None else max(base, variant.max_replicas)
-    extra = 0 if replaced else min(len(going), base, most - base)
+    room = base if variant.max_replicas is None else max(0, variant.max_replicas - base)
+    extra = 0 if replaced else min(len(going), base, room)
     desired = base + extra
     if desired == decision.desired and not (going and desired < wanted):
         return decision, extra

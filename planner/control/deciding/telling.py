@@ -1,0 +1,99 @@
+"""What was decided, for those who act and those who ask why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from models.explanation import Fact
+from planner.control.analysis import Service
+from planner.control.deciding.contract import Verdict
+from planner.control.deciding.rules import Code, ServiceWays, Way
+from planner.control.deciding.victims import victims_of
+from planner.control.protocols import SHORT, Decision
+
+__all__ = ["decision_of", "verdicts_of"]
+
+_MOVED = {Code.SCALED_UP, Code.SCALED_DOWN, Code.SCALED_TO_ZERO}
+
+
+def decision_of(asked: ServiceWays, way: Way, *, leaving: Collection[str]) -> Decision:
+    """The decision of one variant, with the figures behind it."""
+    facts: dict[str, Fact] = {
+        "wanted": way.wanted,
+        "ready": way.seen.observed.ready,
+        "pending": way.seen.observed.pending,
+    }
+    if way.proposed is not None:
+        facts["proposed"] = way.proposed
+    facts |= way.facts
+    if way.short > 0:
+        facts[SHORT] = way.short
+    facts |= _figures(asked.service, way.role)
+    code, message = _said(way)
+    return Decision(
+        variant=way.seen.observed,
+        desired=way.target,
+        reason=code.value,
+        message=message,
+        victims=victims_of(way.seen, way.target, leaving=leaving) if way.target < way.wanted else (),
+        facts={name: value for name, value in facts.items() if isinstance(value, float | int | str)},
+    )
+
+
+def _said(way: Way) -> tuple[Code, str]:
+    """Code and sentence: what moves says where to, what is held says by which rule."""
+    resolved = way.seen.resolved
+    if resolved and way.target > way.wanted:
+        return Code.SCALED_UP, _sentence(way, "more")
+    if resolved and way.target < way.wanted:
+        code = Code.SCALED_TO_ZERO if way.target == 0 else Code.SCALED_DOWN
+        return code, _sentence(way, "fewer")
+    if way.code is Code.STEADY and way.short > 0:
+        return Code.CONSTRAINED, f"{way.short} more would be needed, and nothing has room for them"
+    return way.code, way.message or "nothing is to change"
+
+
+def _sentence(way: Way, direction: str) -> str:
+    moved = f"{way.wanted} to {way.target} replicas: {abs(way.target - way.wanted)} {direction}"
+    return f"{moved}; {way.message}" if way.message else moved
+
+
+def _figures(service: Service, role: str) -> dict[str, Fact]:
+    """What the token analyzer says of the role."""
+    step = service.step(service.tokens, role)
+    if step is None:
+        return {}
+    return {
+        "demand_tokens": round(step.demand, 3),
+        "capacity_tokens": round(step.supply, 3),
+        "anticipated_tokens": round(step.anticipated, 3),
+    }
+
+
+def verdicts_of(service: Service) -> list[Verdict]:
+    """What was found, by role and analyzer."""
+    found = []
+    units = {"saturation": "token", "throughput": "token/s", "queueing-model": "req/s"}
+    for role in sorted(service.seen.roles):
+        move = service.move(role)
+        for analysis in (service.tokens, *service.others.values()):
+            step = service.step(analysis, role)
+            if step is not None:
+                found.append(
+                    Verdict(
+                        namespace=service.seen.namespace,
+                        model=service.seen.model,
+                        role=role,
+                        policy=service.seen.rules.policy,
+                        analyzer=analysis.analyzer,
+                        unit=units.get(analysis.analyzer, ""),
+                        demand=step.demand,
+                        capacity=step.supply,
+                        anticipated=step.anticipated,
+                        required=step.required,
+                        spare=step.spare,
+                        utilization=step.demand / step.supply if step.supply > 0 else None,
+                        may=move.value,
+                    )
+                )
+    return found
