@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -23,6 +24,7 @@ _Result = TypeVar("_Result")
 _MERGE: Final = "application/merge-patch+json"
 _APPLY: Final = "application/apply-patch+yaml"
 _METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_VERSION: Final = Kind("Version", "version", namespaced=False)
 _KNOWN_S: Final = 300.0
 _UNKNOWN_S: Final = 30.0
 
@@ -104,6 +106,13 @@ class Api:
             return False
         served = {text_at(each, "version") for each in items_of(group.get("versions"))}
         return not served.isdisjoint(kind.versions)
+
+    def server_version(self) -> tuple[int, int]:
+        """Major and minor version of the API server; (0, 0): it does not say."""
+        said = self._called(Call(method="GET", path="/version"), Rule(_VERSION, "get"))
+        parts = [re.match(r"\d{1,4}", text_at(said, key)) for key in ("major", "minor")]
+        major, minor = (int(each[0]) if each else 0 for each in parts)
+        return (major, minor) if major else (0, 0)
 
     def get(self, kind: Kind, namespace: str, name: str, *, subresource: str = "") -> Object:
         """One object; namespace empty for kinds of the cluster."""
@@ -312,7 +321,7 @@ class Api:
             "spec": {
                 "resourceAttributes": {
                     "group": rule.kind.group, "resource": rule.kind.plural, "verb": rule.verb,
-                    "namespace": rule.namespace, "subresource": rule.subresource,
+                    "namespace": rule.namespace, "subresource": rule.subresource, "name": rule.name,
                 }
             },
         }  # fmt: skip

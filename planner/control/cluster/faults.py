@@ -42,12 +42,14 @@ class Rule:
         verb: ``get``, ``list``, ``watch``, ``create``, ``update``, ``patch`` or ``delete``.
         namespace: where; empty: in the whole cluster.
         subresource: ``scale``, ``status``; empty: the object itself.
+        name: of the only object that it is about; empty: all of the kind.
     """
 
     kind: Kind
     verb: str
     namespace: str = ""
     subresource: str = ""
+    name: str = ""
 
     @property
     def resource(self) -> str:
@@ -56,14 +58,21 @@ class Rule:
 
     def as_object(self) -> Mapping[str, Any]:
         """The rule as a Role holds it."""
-        return {"apiGroups": [self.kind.group], "resources": [self.resource], "verbs": [self.verb]}
+        named = {"resourceNames": [self.name]} if self.name else {}
+        return {
+            "apiGroups": [self.kind.group],
+            "resources": [self.resource],
+            **named,
+            "verbs": [self.verb],
+        }
 
     def __str__(self) -> str:
         """One line that can be pasted into a Role or ClusterRole, and says into which."""
         where = (
             f"a Role in namespace {self.namespace} (or a ClusterRole)" if self.namespace else "a ClusterRole"
         )
-        return f'{{apiGroups: ["{self.kind.group}"], resources: ["{self.resource}"], verbs: ["{self.verb}"]}} in {where}'
+        named = f', resourceNames: ["{self.name}"]' if self.name else ""
+        return f'{{apiGroups: ["{self.kind.group}"], resources: ["{self.resource}"]{named}, verbs: ["{self.verb}"]}} in {where}'
 
 
 class ClusterFault(Exception):  # noqa: N818 - faults are caught and told, never left to travel

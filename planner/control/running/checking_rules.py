@@ -26,6 +26,8 @@ from planner.control.cluster.kinds import (
     WORKLOADS,
 )
 from planner.control.discovery.snapshot import CAPACITY_KINDS, KINDS
+from planner.control.running.leading import lease_name
+from planner.control.running.triggering import WATCHED
 
 __all__ = ["OPTIONAL_KINDS", "Need", "needs_of", "served_needs"]
 
@@ -55,6 +57,12 @@ _BY_ACTUATOR: Final[Mapping[str, tuple[_Pair, ...]]] = {
     ),
     "draining": ((PODS, "get", ""), (PODS, "patch", "")),
 }
+_TOLD_ABOUT: Final = (
+    HORIZONTAL_POD_AUTOSCALERS,
+    SCALED_OBJECTS,
+    VARIANT_AUTOSCALINGS,
+    *WORKLOADS.values(),
+)
 _OF_PICKERS: Final[tuple[_Pair, ...]] = tuple(
     (kind, verb, "")
     for kind in (INFERENCE_OBJECTIVES, EARLIER_INFERENCE_OBJECTIVES)
@@ -98,7 +106,7 @@ def served_needs(needs: Iterable[Need], absent: Sequence[Kind]) -> tuple[Need, .
 
 
 def _reading(settings: ControllerSettings) -> Iterator[Need]:
-    """What discovery lists."""
+    """What discovery lists, and what is watched so that news start a cycle."""
     elsewhere = settings.discovery.name != "kubernetes"
     for kind in KINDS:
         if kind is NODES and elsewhere:
@@ -106,25 +114,39 @@ def _reading(settings: ControllerSettings) -> Iterator[Need]:
         must = kind.namespaced or kind in CAPACITY_KINDS
         if kind is PODS and settings.namespaces:
             yield Need(Rule(kind, "list"), "GPUs that pods of other namespaces hold", must=False)
-        for namespace in settings.namespaces if kind.namespaced and settings.namespaces else ("",):
+        for namespace in _spaces(settings, kind):
             yield Need(Rule(kind, "list", namespace), f"discovery reads {kind.resource}", must=must)
+    for kind in WATCHED:
+        for namespace in _spaces(settings, kind):
+            yield Need(Rule(kind, "watch", namespace), "cycles that start with news", must=False)
 
 
 def _own(settings: ControllerSettings, home: str) -> Iterator[Need]:
     """Leader election, live settings, events."""
     if settings.lease.enabled:
-        where = settings.lease.namespace or home
-        for verb in ("get", "create", "update"):
-            yield Need(Rule(LEASES, verb, where), "election of a leader")
+        where, name = settings.lease.namespace or home, lease_name(settings)
+        yield Need(Rule(LEASES, "create", where), "election of a leader")
+        for verb in ("get", "update"):
+            yield Need(Rule(LEASES, verb, where, name=name), "election of a leader")
     if settings.live is not None:
-        yield Need(Rule(CONFIG_MAPS, "get", settings.live.namespace or home), "settings that are read live")
+        where = settings.live.namespace or home
+        yield Need(Rule(CONFIG_MAPS, "get", where), "settings that are read live")
+        for verb in ("list", "watch"):
+            yield Need(Rule(CONFIG_MAPS, verb, where), "edits of settings that count at once", must=False)
     if settings.records.events:
         for namespace in settings.namespaces or ("",):
-            yield Need(Rule(EVENTS, "create", namespace), "events that tell why", must=False)
+            for verb in ("create", "patch"):
+                yield Need(Rule(EVENTS, verb, namespace), "events that tell why", must=False)
+            for kind in _TOLD_ABOUT:
+                yield Need(Rule(kind, "get", namespace), "events that stand at their object", must=False)
 
 
 def _acting(settings: ControllerSettings) -> Iterator[Need]:
-    """What actuators write."""
+    """What actuators write, and the note that people hold a workload."""
+    if settings.act and settings.respect_manual:
+        for kind in WORKLOADS.values():
+            for namespace in settings.namespaces or ("",):
+                yield Need(Rule(kind, "patch", namespace), "notes at what people set by hand", must=False)
     for actuator in settings.actuators:
         why = f"the actuator {actuator.name}"
         for kind, verb, subresource in _BY_ACTUATOR.get(actuator.name, ()):
@@ -132,6 +154,10 @@ def _acting(settings: ControllerSettings) -> Iterator[Need]:
                 yield Need(Rule(kind, verb, namespace, subresource), why)
         if actuator.name == "epp":
             yield from _picking(actuator.options)
+
+
+def _spaces(settings: ControllerSettings, kind: Kind) -> tuple[str, ...]:
+    return (settings.namespaces if kind.namespaced else ()) or ("",)
 
 
 def _picking(options: Mapping[str, object]) -> Iterator[Need]:
