@@ -99,16 +99,16 @@ def test_a_cluster_where_all_is_well_has_no_problem_of_its_own(source: dict[str,
 
 
 def test_every_rule_that_is_missing_is_named_with_what_it_is_for() -> None:
-    for need in needs_of(ControllerSettings(), home="fleetplan-system"):
+    for need in needs_of(ControllerSettings(act=True), home="fleetplan-system"):
         rule = need.rule
-        found = lines(denied={(rule.verb, rule.resource)})
+        found = lines(denied={(rule.verb, rule.resource)}, act=True)
         told = [each for each in found if each.area is Area.PERMISSIONS and each.verdict is not Verdict.GOOD]
         assert str(rule) in " ".join(each.remedy for each in told), rule
         assert any(need.why in each.said for each in told)
 
 
 def test_a_rule_without_which_all_else_works_is_no_problem() -> None:
-    found = lines(denied={("create", "events")})
+    found = lines(denied={("create", "events")}, act=True)
     assert [each.verdict for each in found if each.subject == "create events"] == [Verdict.NOTE]
 
 

@@ -133,7 +133,7 @@ def _own(settings: ControllerSettings, home: str) -> Iterator[Need]:
         yield Need(Rule(CONFIG_MAPS, "get", where), "settings that are read live")
         for verb in ("list", "watch"):
             yield Need(Rule(CONFIG_MAPS, verb, where), "edits of settings that count at once", must=False)
-    if settings.records.events:
+    if settings.records.events and settings.act:
         for namespace in settings.namespaces or ("",):
             for verb in ("create", "patch"):
                 yield Need(Rule(EVENTS, verb, namespace), "events that tell why", must=False)
