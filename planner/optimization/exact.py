@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from models.ids import CandidateId
@@ -31,7 +32,7 @@ Hint = Callable[[Problem], Mapping[CandidateId, int]]
 """Counts by candidate to start from."""
 
 Rescue = Callable[[Problem, Solution, SolveOptions], Solution]
-"""What is asked before a solution without a plan is handed out."""
+"""What is asked before a solution without a plan is handed out, with the options and what is left of their time."""
 
 GOALS: Final[dict[ObjectiveLevel, Callable[[Index], Goal]]] = {
     ObjectiveLevel.COST: cost_goal,
@@ -104,7 +105,8 @@ class WholeProgram:
         formulated = self._clock.monotonic_s()
         descent = self._descend(formulation, options, progress, start)
         found = self._solution(formulation.index, descent)
-        solution = self._rescue(problem, found, options)
+        left_s = max(0.0, options.time_limit_s - (self._clock.monotonic_s() - start))
+        solution = self._rescue(problem, found, replace(options, time_limit_s=left_s))
         warm = WarmStart(formulation, descent.memory, descent.values, descent.reached)
         solve_s = self._clock.monotonic_s() - formulated
         return SolveResult(solution, formulated - start, solve_s, warm, self._works())

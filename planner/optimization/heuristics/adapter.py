@@ -25,7 +25,6 @@ from models.hardware import Quota
 from models.ids import CandidateId, PoolId, ServiceId
 from models.problem import PATHS, Candidate, Demand, PoolState, Problem, ServingPath
 from models.variant import Role
-from planner.optimization.formulation.budgets import quota_speaks_of
 from planner.optimization.formulation.index import Index
 from planner.optimization.formulation.traffic import headroom_target, load_of
 from planner.optimization.scaling import Number, exact
@@ -171,24 +170,44 @@ def headroom_of(group: RoleGroup, counts: Counts) -> Number:
 
 def free_gpus(index: Index, counts: Counts) -> dict[str, int]:
     """Free GPUs by pool, with the nodes that may be added; -1 is unlimited."""
-    used: dict[PoolId, int] = defaultdict(int)
-    for candidate, count in _running(index.problem, counts):
-        used[candidate.pool] += candidate.gpus * count
-    return {pool.id: _free(index, pool, used[pool.id]) for pool in index.problem.pools}
+    return _free(index, _used_in(index.problem, counts))
 
 
-def _running(problem: Problem, counts: Counts) -> Iterator[tuple[Candidate, int]]:
-    """Candidates with replicas: few of all, and a cycle asks often."""
-    return ((problem.candidate[name], count) for name, count in counts.items() if count)
+def _used_in(problem: Problem, counts: Counts) -> Mapping[tuple[str, PoolId], int]:
+    """GPUs of the replicas of a namespace in a pool."""
+    used: dict[tuple[str, PoolId], int] = defaultdict(int)
+    for name, count in counts.items():
+        if count:  # few candidates have any, and a cycle asks often
+            candidate = problem.candidate[name]
+            namespace = problem.demand[candidate.service].namespace
+            used[namespace, candidate.pool] += candidate.gpus * count
+    return used
 
 
-def _free(index: Index, pool: PoolState, used: int) -> int:
+def _free(index: Index, used: Mapping[tuple[str, PoolId], int]) -> dict[str, int]:
+    in_pool: dict[PoolId, int] = defaultdict(int)
+    for (_, pool), gpus in used.items():
+        in_pool[pool] += gpus
+    return {
+        pool: -1 if room is None else max(0, room - in_pool[pool])
+        for pool, room in index.once(_rooms, _ROOM_INPUTS).items()
+    }
+
+
+_ROOM_INPUTS: Final = frozenset({"mode", "pools"})
+
+
+def _rooms(index: Index) -> dict[PoolId, int | None]:
+    """GPUs that a pool has for replicas, with the nodes that may be added; None is unlimited."""
+    return {pool.id: _room(index, pool) for pool in index.problem.pools}
+
+
+def _room(index: Index, pool: PoolState) -> int | None:
     most = index.most_nodes(pool)
     if not index.bounded(pool) or most is None:
-        return -1
+        return None
     usable = sum(node.free_gpus for node in pool.nodes if node.accepts_pods and node.holds_pods)
-    grown = pool.growth.gpus_per_node * most if pool.growth else 0
-    return max(0, usable + grown - used)
+    return usable + (pool.growth.gpus_per_node * most if pool.growth else 0)
 
 
 def variant_state(candidate: Candidate, covers: Number, count: int, ceiling: int | None) -> VariantState:
@@ -215,7 +234,12 @@ def variant_state(candidate: Candidate, covers: Number, count: int, ceiling: int
 
 
 def ceiling_of(problem: Problem, candidate: Candidate, counts: Counts) -> int | None:
-    """The most replicas of a candidate that its own, its variant's and its service's maxima leave; None: no limit."""
+    """The most replicas of a candidate that its own, its variant's and its service's maxima leave; None: no limit.
+
+    The published rules know replicas that start and stop, and none that changes its size.
+    """
+    if candidate.resize is not None:
+        return 0
     demand = problem.demand[candidate.service]
     group = problem.candidates_of[candidate.service]
     own = counts.get(candidate.id, 0)
@@ -265,23 +289,29 @@ def budget_of(index: Index, counts: Counts) -> Budget:
     Published quotas are per GPU type. Ours are told to every pool of that type, which is exact where a
     type has one pool; what is handed out too much where it has several, the referee finds.
     """
-    free = free_gpus(index, counts)
+    used = _used_in(index.problem, counts)
+    free = _free(index, used)
     cluster = {name: UNBOUNDED if gpus < 0 else gpus for name, gpus in free.items()}
     closed: dict[str, dict[str, int]] = {}
     for quota in index.problem.quotas:
-        left = max(0, quota.gpus - _used(index.problem, quota, counts))
+        pools = [pool.id for pool in index.problem.pools if _speaks_of(quota, pool)]
+        taken = (
+            gpus
+            for (namespace, pool), gpus in used.items()
+            if quota.namespace in (None, namespace) and pool in pools
+        )
+        left = max(0, quota.gpus - sum(taken))
         lists = cluster
         if quota.namespace is not None:
             lists = closed.setdefault(quota.namespace, dict.fromkeys(free, UNBOUNDED))
-        for pool in index.problem.pools:
-            if quota.accelerator in (None, pool.accelerator) and quota.cluster in (None, pool.cluster):
-                lists[pool.id] = min(lists[pool.id], left)
+        for name in pools:
+            lists[name] = min(lists[name], left)
     return Budget(cluster, closed)
 
 
-def _used(problem: Problem, quota: Quota, counts: Counts) -> int:
-    running = _running(problem, counts)
-    return sum(c.gpus * count for c, count in running if quota_speaks_of(problem, quota, c))
+def _speaks_of(quota: Quota, pool: PoolState) -> bool:
+    """Whether GPUs of a pool count against a quota, whoever has them."""
+    return quota.accelerator in (None, pool.accelerator) and quota.cluster in (None, pool.cluster)
 
 
 def counts_from(targets: Mapping[str, int], counts: Counts) -> dict[CandidateId, int]:
