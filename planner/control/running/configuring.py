@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from models.controller import ControllerSettings
 from models.value import Value
+from planner.control.deciding.people_hours import unknown_zone
 from planner.control.running.layering import ENVIRONMENT, Layer, merged
 from planner.errors import ConfigurationError, Finding, allowed_by, nearest
 from planner.scenario.tree import Complaints, Entry
@@ -67,15 +68,32 @@ def configured(layers: Sequence[Layer], complaints: Complaints | None = None) ->
     """
     document = merged(layer.entry for layer in layers)
     found = complaints or Complaints()
+    settings = None
     try:
         settings = ControllerSettings.model_validate(document.plain())
     except ValidationError as cause:
         for fault in cause.errors(include_url=False):
             found.add(_finding(fault, document))
-    if found.findings:
+    if settings is not None:
+        _check_zones(settings, document, found)
+    if found.findings or settings is None:
         # Outside the handler: what pydantic raised holds the values.
         raise ConfigurationError.from_findings(found.in_order())
     return Configuration(settings, document)
+
+
+def _check_zones(settings: ControllerSettings, document: Entry, complaints: Complaints) -> None:
+    """Time zones are data of the machine, which values do not look at."""
+    for name in ("change_windows", "freezes"):
+        for place, window in enumerate(getattr(settings, name)):
+            wrong = unknown_zone(window.zone)
+            if wrong is not None:
+                entry = document.fields[name].items[place]
+                allowed, _, hint = wrong.partition("; ")
+                found = f"{window.zone!r}: {allowed}"
+                complaints.add(
+                    Finding(entry.file, _line(entry), f"{name}[{place}].zone", found, hint or "a time zone")
+                )
 
 
 def shown_value(path: str, value: object) -> Any:  # noqa: ANN401 - any value of settings

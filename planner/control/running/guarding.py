@@ -10,13 +10,15 @@ from models.cycle_record import VariantDecision
 from models.observation import Finding, Observation
 from planner.control.analysis.identity import VariantRef, ref_of
 from planner.control.deciding.contract import Decided
+from planner.control.deciding.waking import WOKEN
 from planner.control.protocols import ClusterReading, Decision
 
-__all__ = ["as_they_are", "guarded", "held_after_failure", "held_as_decided", "with_conditions"]
+__all__ = ["as_they_are", "guarded", "held_after_failure", "held_as_decided", "stay_awake", "with_conditions"]
 
 HELD: Final = "HeldUnseen"
 NOT_COMPLETE: Final = "HeldIncomplete"
 FAILED: Final = "HeldAfterFailure"
+_WOKEN_S: Final = 300.0
 
 
 def held_after_failure(
@@ -53,6 +55,27 @@ def held_as_decided(decided: Decided, cause: Exception) -> Decided:
 _REMEDY: Final = (
     "a fault of the policy: other services may name another one meanwhile (rules.policy, overrides)"
 )
+
+
+def stay_awake(
+    decisions: Sequence[Decision], woken: Mapping[VariantRef, float], now_s: float
+) -> tuple[Decision, ...]:
+    """Decisions that do not put to sleep what was just woken and has no replica yet: whoever scales may take a while.
+
+    Args:
+        decisions: one for each variant.
+        woken: when each was woken, seconds of the epoch.
+        now_s: seconds of the epoch.
+    """
+
+    def awake(decision: Decision) -> Decision:
+        since_s = woken.get(ref_of(decision.variant))
+        if since_s is None or decision.desired or decision.variant.wanted != 0 or now_s - since_s > _WOKEN_S:
+            return decision
+        message = "it was woken, and its replica is on its way"
+        return replace(decision, desired=1, reason=WOKEN, message=message)
+
+    return tuple(map(awake, decisions))
 
 
 def guarded(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from models.controller import ControllerSettings
-from models.cycle_record import CycleKind, CycleRecord, VariantDecision
+from models.cycle_record import CycleKind, CycleRecord, CycleReport, VariantDecision
 from models.observation import Finding, Observation
 from planner.clock import Clock
 from planner.control.actuators import Actuators
@@ -24,6 +24,7 @@ from planner.control.running.guarding import (
     guarded,
     held_after_failure,
     held_as_decided,
+    stay_awake,
     with_conditions,
 )
 from planner.control.running.holding import Notes
@@ -98,9 +99,10 @@ class Loop:
     rows: Mapping[VariantRef, VariantDecision] = field(default_factory=dict)
     observation: Observation | None = None
     findings: tuple[Finding, ...] = ()
+    report: CycleReport = field(default_factory=CycleReport)
     ended_s: float | None = None
     _written_s: float = float("-inf")
-    _previous: str | None = None
+    previous: str | None = None
 
     def turn(self, trigger: str = "timer") -> CycleRecord:
         """One cycle. It never raises: a fault of ours is a record of the kind FAILED, and replicas are held."""
@@ -211,6 +213,7 @@ class Loop:
     ) -> tuple[tuple[Decision, ...], Mapping[VariantRef, int]]:
         """Nodes that leave, then people, who have the last word; what they hold is not raised."""
         chooses = "draining" in self.parts.actuators.names
+        decisions = stay_awake(decisions, memory.woken, now_s)
         wishes, raised = moved(decisions, leaving, memory.surged, chooses_victims=chooses)
         say = PeopleSay(settings=settings, now_s=now_s, hands=memory.hands.notes)
         kept = respected(wishes, say)
@@ -240,7 +243,13 @@ class Loop:
             decided = held_as_decided(judged.decided, cause)
         say = PeopleSay(settings=settings, now_s=now_s, hands=judged.memory.hands.notes)
         kept = respected(as_they_are(decided.decisions, fresh), say)
-        return replace(judged, decided=replace(decided, decisions=kept))
+        final = {ref_of(each.variant): each.desired for each in kept}
+        stay = {
+            ref for each in judged.decided.decisions if final.get(ref := ref_of(each.variant)) == each.desired
+        }
+        before = {ref: extra for ref, extra in self.memory.surged.items() if ref not in stay}
+        raised = before | {ref: extra for ref, extra in judged.raised.items() if ref in stay}
+        return replace(judged, decided=replace(decided, decisions=kept), raised=raised)
 
     def _act(
         self, decided: Decided, observation: Observation, settings: ControllerSettings
@@ -262,8 +271,13 @@ class Loop:
             if each.actuator == "scale" and each.applied and not str(each.code).startswith("would")
         }
         memory = judged.memory
+        sleeping = {ref_of(each.variant) for each in judged.decided.decisions if not each.variant.wanted}
         self.memory = replace(
-            memory, hands=memory.hands.wrote(counts), surged=judged.raised, ours=tuple(sorted(counts))
+            memory,
+            hands=memory.hands.wrote(counts),
+            surged=judged.raised,
+            ours=tuple(sorted(counts)),
+            woken={ref: at_s for ref, at_s in memory.woken.items() if ref in sleeping},
         )
 
     def _written(self, facts: CycleFacts, *, failed: bool, edits: Sequence[Edit]) -> CycleRecord:
@@ -278,7 +292,7 @@ class Loop:
         now_s = self.parts.clock.monotonic_s()
         due = now_s - self._written_s >= facts.settings.records.heartbeat_s
         kind = CycleKind.FAILED if failed else CycleKind.DECIDED if changed or edits else CycleKind.HEARTBEAT
-        record = record_of(facts, kind, tuple(rows.values()), changed=changed, previous=self._previous)
+        record = record_of(facts, kind, tuple(rows.values()), changed=changed, previous=self.previous)
         CycleMeters(self.parts.meters, self.parts.live).tell(
             facts, rows, changed=changed, kind=kind, before=self.findings
         )
@@ -292,16 +306,25 @@ class Loop:
             record = record.model_copy(update={"findings": (*record.findings, *self.parts.events.tell(told))})
         new_fault = kind is CycleKind.FAILED and self._new_findings(record)
         if facts.leader and (kind is CycleKind.DECIDED or new_fault or due):
-            self._keep(record, now_s)
+            self.keep(record)
         self.rows, self.observation, self.findings = rows, facts.observation, record.findings
+        self.report = record.report
         return record
 
-    def _keep(self, record: CycleRecord, now_s: float) -> None:
-        records = self.parts.records
+    def woke(self, refs: Sequence[VariantRef], rows: Sequence[VariantDecision]) -> None:
+        """Note what was woken between two cycles: it stays so until its replica is there."""
+        now_s = self.parts.clock.unix_s()
+        with self.lock:
+            self.memory = replace(self.memory, woken={**self.memory.woken, **dict.fromkeys(refs, now_s)})
+            self.rows = {**self.rows, **{VariantRef(*row.key): row for row in rows}}
+
+    def keep(self, record: CycleRecord) -> None:
+        """Write a record, and what is remembered."""
+        records, now_s = self.parts.records, self.parts.clock.monotonic_s()
         records.write(record)
         records.keep_state(self.memory.to_json())
         self.parts.meters.set("record_failures_total", records.failures)
-        self._previous, self._written_s = record.fingerprint, now_s
+        self.previous, self._written_s = record.fingerprint, now_s
 
     def _new_findings(self, record: CycleRecord) -> bool:
         return bool({each.subject for each in record.findings} - {each.subject for each in self.findings})

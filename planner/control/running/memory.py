@@ -24,12 +24,14 @@ class LoopMemory:
         hands: replica counts as they were, to notice what people change.
         surged: replicas that stand in for those on nodes that leave.
         ours: variants whose count nobody but us writes.
+        woken: when variants were woken that have no replica yet, seconds of the epoch.
     """
 
     deciding: DecidingState = field(default_factory=DecidingState)
     hands: Hands = field(default_factory=Hands)
     surged: Mapping[VariantRef, int] = field(default_factory=dict)
     ours: tuple[VariantRef, ...] = ()
+    woken: Mapping[VariantRef, float] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As text, for :meth:`from_json`."""

@@ -237,7 +237,12 @@ def _demand(verdict: Verdict) -> DemandRecord:
         capacity=max(0.0, verdict.capacity),
         required=max(0.0, verdict.required),
         spare=max(0.0, verdict.spare),
-        facts={"anticipated": verdict.anticipated, "utilization": verdict.utilization, "may": verdict.may},
+        facts={
+            "analyzer": verdict.analyzer,
+            "anticipated": verdict.anticipated,
+            "utilization": verdict.utilization,
+            "may": verdict.may,
+        },
     )
 
 
