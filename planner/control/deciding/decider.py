@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from models.controller import ControllerSettings
-from models.observation import Condition, Finding, Observation
+from models.observation import Condition, Finding, Observation, VariantObservation
 from planner.clock import Clock, SystemClock
 from planner.control.analysis import Analyzed, Service, VariantRef, Voices, analyze
 from planner.control.analysis.gates import metrics_available, optimization_ready, target_resolved
@@ -120,9 +120,12 @@ class _Round:
     proposals: dict[str, Proposal] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
-    def room(self) -> Room:
+    def room(
+        self, variants: Iterable[VariantObservation] | None = None, staying: Iterable[VariantObservation] = ()
+    ) -> Room:
         seen = self.observation
-        return Room.of(seen.pools, seen.quotas, seen.variants, maker=maker_of)
+        among = seen.variants if variants is None else variants
+        return Room.of(seen.pools, seen.quotas, among, staying=staying, maker=maker_of)
 
     def failed(self, name: str, cause: BaseException) -> None:
         problem = (

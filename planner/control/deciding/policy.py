@@ -7,13 +7,13 @@ services that named it (:class:`Policy`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
 from models.controller import ControllerSettings
 from models.explanation import Fact
-from models.observation import Finding, Observation
+from models.observation import Finding, Observation, VariantObservation
 from models.problem import Problem
 from models.solution import Solution
 from planner.clock import Clock
@@ -23,7 +23,26 @@ from planner.control.protocols import ScalingPolicy
 from planner.errors import ConfigurationError
 from planner.registry import Registry
 
-__all__ = ["POLICIES", "Policy", "PolicyFactory", "Proposal", "Proposed", "Question", "open_policy"]
+__all__ = [
+    "POLICIES",
+    "Policy",
+    "PolicyFactory",
+    "Proposal",
+    "Proposed",
+    "Question",
+    "RoomMaker",
+    "open_policy",
+]
+
+
+class RoomMaker(Protocol):
+    """Makes what is free."""
+
+    def __call__(
+        self, variants: Iterable[VariantObservation] | None = None, staying: Iterable[VariantObservation] = ()
+    ) -> Room:
+        """Free accelerators beside these variants (None: all that were observed); see :meth:`Room.of`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +53,8 @@ class Question:
         observation: as it was seen, of all services.
         services: those that named it, as the analyzers see them.
         settings: as they are now.
-        room: makes anew what accelerators are free; None: growth is not bounded by them.
+        room: makes anew what accelerators are free beside some variants, with what others hold on nodes that take no
+            pods any more; None: growth is not bounded by them.
         now_s: seconds of the epoch.
         warm: what it left the last time; None: nothing.
     """
@@ -42,7 +62,7 @@ class Question:
     observation: Observation
     services: tuple[Service, ...]
     settings: ControllerSettings
-    room: Callable[[], Room] | None
+    room: RoomMaker | None
     now_s: float
     warm: object | None = None
 
@@ -107,6 +127,7 @@ _PUBLISHED: Final = "planner.control.deciding.published"
 POLICIES: Final[Registry[PolicyFactory]] = Registry(
     "policy",
     {
+        "planner": "planner.control.deciding.planning:policy",
         "wva": f"{_PUBLISHED}:percentage_policy",
         "wva-v1": f"{_PUBLISHED}:percentage_policy",
         "wva-v2": f"{_PUBLISHED}:token_policy",

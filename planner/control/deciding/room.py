@@ -75,9 +75,18 @@ class Room:
         quotas: Iterable[QuotaObservation],
         variants: Iterable[VariantObservation],
         *,
+        staying: Iterable[VariantObservation] = (),
         maker: Maker = lambda _: None,
     ) -> Room:
-        """What pools and quotas leave beside the replicas of these variants that run or are on order."""
+        """What pools and quotas leave beside the replicas of these variants that run or are on order.
+
+        Args:
+            pools: with foreign use by node.
+            quotas: with what is used of them.
+            variants: whose replicas are in the way.
+            staying: variants whose replicas are not; what they hold on nodes that take no other pods is theirs too.
+            maker: of accelerator types.
+        """
         nodes: dict[str, dict[str, int]] = defaultdict(dict)
         for pool in pools:
             mine = nodes[pool_key(pool.cluster, pool.accelerator)]
@@ -89,6 +98,7 @@ class Room:
                 else:
                     mine.update({f"{node.id}-{place}": left for place in range(node.count)})
         homeless = _seat(nodes, variants)
+        _keep(nodes, staying)
         room = cls(
             free={key: _tally(of_pool.values()) for key, of_pool in nodes.items()},
             quotas=[(quota, max(0, quota.hard - quota.used)) for quota in quotas],
@@ -124,7 +134,7 @@ class Room:
             for _ in range(variant.pods_per_replica):
                 self._take_pod(key or "", _pod(variant))
         self.quotas = [
-            (quota, left - count * variant.gpus if self._binds(quota, variant) else left)
+            (quota, left - count * variant.gpus if self.binds(quota, variant) else left)
             for quota, left in self.quotas
         ]
         if count >= replicas:
@@ -162,10 +172,11 @@ class Room:
         return pods // variant.pods_per_replica
 
     def _allowed(self, variant: VariantObservation) -> int:
-        left = [gpus for quota, gpus in self.quotas if self._binds(quota, variant)]
+        left = [gpus for quota, gpus in self.quotas if self.binds(quota, variant)]
         return max(0, min(left)) // variant.gpus if left else UNBOUNDED
 
-    def _binds(self, quota: QuotaObservation, variant: VariantObservation) -> bool:
+    def binds(self, quota: QuotaObservation, variant: VariantObservation) -> bool:
+        """Whether a quota counts the accelerators of a variant."""
         return (
             quota.namespace == variant.namespace
             and (quota.cluster or "") == (variant.cluster or "")
@@ -180,6 +191,18 @@ class Room:
             size = min(fitting)
             sizes[size] -= 1
             sizes[size - gpus] = sizes.get(size - gpus, 0) + 1
+
+
+def _keep(nodes: Mapping[str, dict[str, int]], staying: Iterable[VariantObservation]) -> None:
+    """Let nodes that take no pods have room for those that are there."""
+    there: dict[tuple[str, str], int] = defaultdict(int)
+    for variant in staying:
+        key = pool_key(variant.cluster, variant.accelerator)
+        for node in variant.nodes[: variant.ready]:
+            if nodes.get(key, {}).get(node, 0) < 0:
+                there[key, node] += _pod(variant)
+    for (key, node), gpus in there.items():
+        nodes[key][node] = gpus
 
 
 def _pod(variant: VariantObservation) -> int:
