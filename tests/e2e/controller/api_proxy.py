@@ -15,7 +15,7 @@ from tests.e2e.controller.background import Background, Request, answer, closing
 from tests.e2e.kube.control_plane import ControlPlane, openssl
 from tests.loopback import free_port
 
-__all__ = ["WRITES", "ApiProxy", "Failing", "failing"]
+__all__ = ["WRITES", "ApiProxy", "Failing", "Fails", "failing"]
 
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
 _HOP: Final = 65_536
@@ -38,9 +38,11 @@ class Failing:
     loses: bool = False
 
 
-def failing(
-    how: Failing, *methods: str, path: str = "", times: int = 10**9
-) -> Callable[[Request], Failing | None]:
+Fails = Callable[[Request], Failing | None]
+"""Says how a call fails; None: it does not."""
+
+
+def failing(how: Failing, *methods: str, path: str = "", times: int = 10**9) -> Fails:
     """Calls with these methods and this piece in their path fail, so many of them; no method: all."""
     left = [times]
 
@@ -63,7 +65,7 @@ class ApiProxy:
     """
 
     def __init__(self, plane: ControlPlane, background: Background, folder: Path) -> None:
-        self.fails: Callable[[Request], Failing | None] = lambda _: None
+        self.fails: Fails = lambda _: None
         self.away = False
         """Connections are closed without a word."""
         self.calls: list[tuple[str, str, int]] = []

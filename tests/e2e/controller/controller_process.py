@@ -128,6 +128,19 @@ class ControllerProcess:
                 found[variant] = round(float(value))
         return found
 
+    def cycles(self) -> int:
+        """How many it has made since its start."""
+        page = self._get("/metrics") or ""
+        found = (
+            value for name, _, value in _SAMPLE.findall(page) if name == "fleetplan_controller_cycles_total"
+        )
+        return round(sum(map(float, found)))
+
+    def wait_cycles(self, count: int, *, within_s: float = 60.0) -> None:
+        """Until it has made so many more."""
+        seen = self.cycles()
+        wait_until(lambda: self.cycles() >= seen + count, within_s=within_s, what=f"{count} cycles")
+
     def status(self) -> dict[str, Any]:
         """What it says of itself."""
         return json.loads(self._get("/status") or "{}")  # type: ignore[no-any-return]

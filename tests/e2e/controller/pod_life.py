@@ -51,6 +51,7 @@ class Living:
     ending_s: float | None = None
     hook: subprocess.Popen[bytes] | None = None
     lost: bool = False
+    told: tuple[str, bool] | None = None
 
 
 class EngineKubelets(Kubelets):
@@ -101,6 +102,10 @@ class EngineKubelets(Kubelets):
             and app.items() <= labels_of(each.pod).items()
         ]
 
+    def living_in(self, namespace: str) -> list[Living]:
+        """Pods of a namespace that have a node, also those that start."""
+        return [each for each in list(self.living.values()) if namespace_of(each.pod) == namespace]
+
     def engines(self, namespace: str) -> dict[str, Engine]:
         """Engines by pod, those that end among them."""
         return {
@@ -143,7 +148,8 @@ class EngineKubelets(Kubelets):
             and _CLOCK.monotonic_s() - living.since_s >= self._start_s(pod)
         ):
             living.engine = self._background.run(self._opened(size, living.address))
-            self._tell(living, ready=True)
+        if living.engine is not None:
+            self._tell(living)
         return None
 
     def _start_s(self, pod: Object) -> float:
@@ -153,14 +159,18 @@ class EngineKubelets(Kubelets):
         """The container starts, and nobody listens yet."""
         count = next(self._numbers)
         living = Living(pod, f"{self._network}.{count // 250}.{count % 250 + 1}")
-        self._tell(living, ready=False)
+        self._tell(living)
         self.living[uid] = living
         return living
 
-    def _tell(self, living: Living, *, ready: bool) -> None:
-        status = running_status(living.pod, living.address, ready=ready)
-        where = namespace_of(living.pod), name_of(living.pod)
-        self._api.patch(PODS, *where, {"status": status}, subresource="status")
+    def _tell(self, living: Living) -> None:
+        """Write what has changed: the engine answers, or a readiness gate holds or does no more."""
+        status = running_status(living.pod, living.address, ready=living.engine is not None)
+        ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status["conditions"])
+        if living.told != (status["podIP"], ready) or ready != is_ready(living.pod):
+            where = namespace_of(living.pod), name_of(living.pod)
+            self._api.patch(PODS, *where, {"status": status}, subresource="status")
+            living.told = (living.address, ready)
 
     async def _opened(self, size: EngineSize, address: str) -> Engine:
         engine = Engine(size)
@@ -182,12 +192,12 @@ class EngineKubelets(Kubelets):
         self._remove(living.pod)
 
     def _hook(self, living: Living) -> subprocess.Popen[bytes] | None:
-        """Run the preStop command; the address of the pod is in its environment, as there is no network of its own."""
+        """Run the preStop command; where its engine is stands in its environment, as there is no network of its own."""
         container = next(items_of(at(living.pod, "spec", "containers")))
         command = at(container, "lifecycle", "preStop", "exec", "command")
         if not command or living.engine is None:
             return None
-        where = {"POD_IP": living.address, "PORT": str(self.port)}
+        where = {"METRICS_URL": f"http://{living.address}:{self.port}/metrics", "ROUTERS_NOTICE_S": "0.5"}
         return subprocess.Popen(
             command, env=os.environ | where, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote
 
-from planner.clock import SystemClock
+import yaml
+
 from tests.e2e.kube.control_plane import wait_until
 from tests.loopback import free_port
 
@@ -19,7 +20,8 @@ __all__ = ["PROMETHEUS", "PrometheusServer"]
 
 PROMETHEUS: Final = shutil.which("prometheus")
 """The binary; None: it is not installed."""
-_CLOCK: Final = SystemClock()
+_KIT: Final = Path(__file__).parents[3] / "deploy" / "monitoring" / "prometheus-adapter.yaml"
+_RULE: Final = yaml.safe_load(_KIT.read_text())["rules"]["external"][0]["metricsQuery"]
 
 
 class PrometheusServer:
@@ -93,14 +95,15 @@ class PrometheusServer:
         return [(each["metric"], float(each["value"][1])) for each in found]
 
     def read(self, namespace: str, name: str, labels: Mapping[str, str]) -> float | None:
-        """What prometheus-adapter says of an external metric with the rule of our deploy kit; None: nothing.
+        """What prometheus-adapter says of an external metric by the rule of our deploy kit; None: nothing.
 
         Series of the controller carry the namespace of a variant as ``exported_namespace``, since ``namespace`` is its own.
         """
         matchers = {"exported_namespace": namespace} | dict(labels)
         inside = ",".join(f'{key}="{value}"' for key, value in matchers.items())
+        asked = _RULE.replace("<<.Series>>", name).replace("<<.LabelMatchers>>", inside)
         try:
-            found = self.query(f"{name}{{{inside}}}")
+            found = self.query(asked)
         except OSError:
             return None
         assert len(found) <= 1, f"the HPA would add up {found}"

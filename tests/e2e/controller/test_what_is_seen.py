@@ -58,7 +58,7 @@ def test_a_pod_that_starts_is_pending_and_no_engine(world: World, tmp_path: Path
     with world.service() as service:
         world.kubelets.start_s[service.namespace] = 3600.0
         service.variant("llama", replicas=1)
-        wait_until(lambda: service.pods()[0]["status"].get("podIP"), what="a pod that starts")
+        wait_until(lambda: world.kubelets.living_in(service.namespace), what="a pod that starts")
         down = f'up{{namespace="{service.namespace}", pod!~"picker.*"}} == 0'
         wait_until(lambda: world.prometheus.query(down), what="a target that nobody listens at")
         seen = observed(world, service, tmp_path / "seen.json")

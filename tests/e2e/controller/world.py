@@ -9,7 +9,6 @@ with World(folder, binaries) as world:
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import pytest
+import yaml
 
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import (
@@ -35,7 +35,7 @@ from tests.e2e.controller.prometheus_server import PROMETHEUS, PrometheusServer
 from tests.e2e.controller.traffic import Clients, Picker
 from tests.e2e.kube.aggregated import external_metrics, install_crd
 from tests.e2e.kube.control_plane import ControlPlane, kube_test, wait_until
-from tests.kube_objects import H100, L4, a_container, notes
+from tests.kube_objects import H100, L4, notes
 from tests.loopback import free_port
 
 __all__ = ["Service", "World", "controller_test"]
@@ -45,23 +45,17 @@ NODES_OF: Final[Mapping[str, tuple[dict[str, str], int]]] = {
     "h100-a": (H100, 8), "h100-b": (H100, 8), "l4-a": (L4, 4), "l4-b": (L4, 4),
 }  # fmt: skip
 """Nodes: labels and GPUs."""
-_DRAIN: Final = """
-import os, re, time, urllib.request
-url = "http://{POD_IP}:{PORT}/metrics".format(**os.environ)
-held = 1.0
-time.sleep(0.5)
-while held:
-    time.sleep(0.2)
-    page = urllib.request.urlopen(url, timeout=2).read().decode()
-    held = sum(map(float, re.findall(r"^vllm:num_requests_(?:running|waiting){.*} (.*)$", page, re.M)))
-"""
-"""preStop hook: wait until pickers have noticed, and then until nothing runs."""
+_SAMPLES: Final = Path(__file__).parents[3] / "deploy" / "samples"
 
 
 def controller_test() -> list[pytest.MarkDecorator]:
     """Marks of a module whose tests need a control plane and a Prometheus."""
     reason = "prometheus is not installed (apt-get install prometheus)"
-    return [*kube_test(), pytest.mark.skipif(PROMETHEUS is None, reason=reason)]
+    # A control plane of their own: another worker may run these.
+    marks = [each for each in kube_test() if each.name != "xdist_group"]
+    return [
+        *marks, pytest.mark.xdist_group("controller"), pytest.mark.skipif(PROMETHEUS is None, reason=reason)
+    ]  # fmt: skip
 
 
 class World:
@@ -219,35 +213,36 @@ class Service:
         return self.world.kubelets.engines(self.namespace)
 
 
+def _sample(file: str) -> dict[str, Any]:
+    """An object as the deploy kit shows it to users."""
+    found = yaml.safe_load((_SAMPLES / file).read_text())
+    assert isinstance(found, dict)
+    return found
+
+
 def _deployment(
     name: str, replicas: int, model: str, *, node: Mapping[str, str], gpus: int
 ) -> dict[str, Any]:
-    hook = {"preStop": {"exec": {"command": [sys.executable, "-c", _DRAIN]}}}
-    arguments = ["--model", model, "--max-num-seqs", "8", "--max-num-batched-tokens", "2048"]
-    container = a_container(gpus, args=arguments, lifecycle=hook)
-    container["resources"]["requests"] = container["resources"]["limits"]
-    labels = {"app": name, "llm-d.ai/serves": model}
-    pod = {"containers": [container], "nodeSelector": dict(node), "terminationGracePeriodSeconds": 30}
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
+    """The sample engine, for another model on other nodes."""
+    thing = _sample("engine.yaml")
+    thing["metadata"] = {"name": name}
+    thing["spec"] |= {"replicas": replicas, "selector": {"matchLabels": {"app": name}}}
+    template = thing["spec"]["template"]
+    template["metadata"]["labels"] = {"app": name, "llm-d.ai/variant": name, "llm-d.ai/serves": model}
+    template["spec"] |= {"nodeSelector": dict(node), "terminationGracePeriodSeconds": 60}
+    container = template["spec"]["containers"][0]
+    amount = {"nvidia.com/gpu": str(gpus)}
+    container["resources"] = {"limits": amount, "requests": amount}
+    container["args"] = ["--model", model, "--max-num-seqs", "8", "--max-num-batched-tokens", "2048"]
+    return thing
 
 
 def _hpa(name: str, namespace: str, most: int, annotations: Mapping[str, str]) -> dict[str, Any]:
-    selector = {"matchLabels": {"variant_name": name, "exported_namespace": namespace}}
-    metric = {"name": "wva_desired_replicas", "selector": selector}
-    quick = {"stabilizationWindowSeconds": 0, "policies": [{"type": "Pods", "value": 10, "periodSeconds": 1}]}
-    external = {"metric": metric, "target": {"type": "AverageValue", "averageValue": "1"}}
-    return {
-        "metadata": {"name": name, "annotations": dict(annotations)},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "minReplicas": 1, "maxReplicas": most, "behavior": {"scaleUp": quick, "scaleDown": quick},
-            "metrics": [{"type": "External", "external": external}],
-        },
-    }  # fmt: skip
+    """The sample scaler, for another variant; HPAs of this API server are of an earlier version of the same shape."""
+    thing = _sample("hpa.yaml")
+    del thing["apiVersion"]
+    thing["metadata"] = {"name": name, "annotations": dict(annotations)}
+    thing["spec"] |= {"scaleTargetRef": thing["spec"]["scaleTargetRef"] | {"name": name}, "maxReplicas": most}
+    labels = {"variant_name": name, "exported_namespace": namespace}
+    thing["spec"]["metrics"][0]["external"]["metric"]["selector"] = {"matchLabels": labels}
+    return thing

@@ -14,6 +14,8 @@ from planner.control.cluster.transport import Call
 __all__ = ["Kubelets", "running_status"]
 
 _CLOCK: Final = SystemClock()
+_OWN: Final = ("Initialized", "ContainersReady", "Ready", "PodScheduled")
+"""Conditions that a kubelet writes."""
 
 
 class Kubelets:
@@ -85,12 +87,17 @@ class Kubelets:
 
 
 def running_status(pod: Object, address: str, *, ready: bool = True) -> dict[str, Any]:
-    """The status of a pod whose containers run."""
+    """The status of a pod whose containers run.
 
-    def condition(kind: str) -> dict[str, str]:
-        gated = kind in {"Ready", "ContainersReady"}
-        return {"type": kind, "status": "True" if ready or not gated else "False"}
-
+    Args:
+        pod: as it is; conditions that others wrote stay.
+        address: of the pod.
+        ready: its containers are. The pod is if its readiness gates hold too.
+    """
+    others = [each for each in items_of(at(pod, "status", "conditions")) if each.get("type") not in _OWN]
+    good = {text_at(each, "type") for each in others if text_at(each, "status") == "True"}
+    gates = {text_at(each, "conditionType") for each in items_of(at(pod, "spec", "readinessGates"))}
+    holds = dict.fromkeys(_OWN, True) | {"ContainersReady": ready, "Ready": ready and gates <= good}
     containers = [
         {
             "name": each["name"], "image": each["image"], "imageID": each["image"], "ready": ready, "started": ready,
@@ -101,8 +108,6 @@ def running_status(pod: Object, address: str, *, ready: bool = True) -> dict[str
     return {
         "phase": "Running",
         "podIP": address,
-        "conditions": [
-            condition(kind) for kind in ("Initialized", "ContainersReady", "Ready", "PodScheduled")
-        ],
+        "conditions": [*others, *({"type": kind, "status": str(held)} for kind, held in holds.items())],
         "containerStatuses": containers,
     }
