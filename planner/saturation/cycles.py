@@ -137,7 +137,9 @@ def _distance_kept(
         kv += thresholds.tau_kv - variant.tau_kv
     if queue is not None and variant.tau_queue is not None:
         queue += thresholds.tau_queue - variant.tau_queue
-    return RunningReplica(
+    # Ten thousand of them in every cycle, of figures that were checked where they were read.
+    return RunningReplica.model_construct(
+        nodes=(),
         kv_usage=None if kv is None else min(1.0, max(0.0, kv)),
         queue=None if queue is None else max(0.0, queue),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from models.observation import Condition, Freshness
@@ -22,7 +23,7 @@ def target_resolved(variant: VariantSeen) -> Condition:
     if told is not None:
         return told
     if variant.resolved:
-        return Condition(type=TARGET, status=True, reason="TargetFound")
+        return _condition(TARGET, True, "TargetFound", "")
     target = variant.observed.target
     message = f"there is no {target.kind} {target.name} in namespace {variant.observed.namespace}"
     return Condition(type=TARGET, status=False, reason="TargetNotFound", message=message)
@@ -35,10 +36,10 @@ def metrics_available(variant: VariantSeen, *, complete: bool) -> Condition:
     """
     ready, silent = variant.observed.ready, variant.silent
     if not ready:
-        return Condition(type=METRICS, status=True, reason="NoReplicas", message="no replica is ready")
+        return _condition(METRICS, True, "NoReplicas", "no replica is ready")
     if variant.freshness is Freshness.FRESH and not silent:
         message = f"of {ready} ready replica{'s' * (ready > 1)}"
-        return Condition(type=METRICS, status=True, reason="MetricsFound", message=message)
+        return _condition(METRICS, True, "MetricsFound", message)
     reason = _REASONS.get(variant.freshness or Freshness.MISSING, "MetricsMissing")
     if not complete and not variant.speaks:
         reason = "SourceUnavailable"
@@ -46,11 +47,15 @@ def metrics_available(variant: VariantSeen, *, complete: bool) -> Condition:
     message = f"metrics of {silent or 'some'} of {ready} ready replica{'s' * (ready > 1)} {what}"
     # Some replicas tell enough to add one; none may go while others are silent.
     enough = variant.speaks and variant.freshness is not Freshness.STALE
-    return Condition(
-        type=METRICS, status=enough, reason="MetricsFound" if enough else reason, message=message
-    )
+    return _condition(METRICS, enough, "MetricsFound" if enough else reason, message)
 
 
 def optimization_ready(status: bool, reason: str, message: str = "") -> Condition:
     """Whether somebody decided on it in this cycle."""
-    return Condition(type=OPTIMIZED, status=status, reason=reason, message=message)
+    return _condition(OPTIMIZED, status, reason, message)
+
+
+@lru_cache(maxsize=1024)
+def _condition(kind: str, status: bool, reason: str, message: str) -> Condition:
+    """Most variants have the same conditions in every cycle."""
+    return Condition(type=kind, status=status, reason=reason, message=message)

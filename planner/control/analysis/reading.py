@@ -35,6 +35,7 @@ def reading_of(service: ServiceSeen, *, stuck: bool, unused: bool) -> ServiceRea
         stuck: what waits in its engines will never be served, and is not demand.
         unused: nobody used it for its retention time.
     """
+    first = next(iter(service.roles.values()))
     resolved = [one for one in service.variants if one.resolved]
     offered = [
         one for one in resolved if one.wanted > 0 or (one.observed.max_replicas != 0 and not one.paused)
@@ -48,8 +49,8 @@ def reading_of(service: ServiceSeen, *, stuck: bool, unused: bool) -> ServiceRea
         queue=SchedulerQueue(service.traffic.queued or 0.0, service.traffic.queued_bytes or 0.0),
         activity=_IDLE if unused else NOBODY_KNOWS_ZERO,
         may_sleep=service.rules.scale_to_zero,
-        thresholds=service.rules.thresholds,
-        bounds=service.rules.bounds,
+        thresholds=first.thresholds,
+        bounds=first.bounds,
         role_thresholds={role: rules.thresholds for role, rules in service.roles.items()},
         role_bounds={role: rules.bounds for role, rules in service.roles.items()},
         priority=service.rules.priority,

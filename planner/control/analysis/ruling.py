@@ -66,6 +66,7 @@ class RuleBook:
         for place, each in enumerate(settings.overrides):
             self._filed[each.namespace, each.model].append((place, each))
         self._found: dict[tuple[int, ...], Rules] = {}
+        self._alike: dict[int, RoleRules] = {}
 
     def of(self, variant: VariantObservation) -> Rules:
         """Of one variant."""
@@ -96,7 +97,12 @@ class RuleBook:
         rules = self.of_all(variants)
         each = [(self.of(one), float(max(1, one.wanted or 0))) for one in variants]
         if all(one is rules for one, _ in each):
-            return RoleRules(thresholds=rules.thresholds, bounds=rules.bounds, rules=rules)
+            # Rules are kept by this book, so that none takes the place of another.
+            if id(rules) not in self._alike:
+                self._alike[id(rules)] = RoleRules(
+                    thresholds=rules.thresholds, bounds=rules.bounds, rules=rules
+                )
+            return self._alike[id(rules)]
         tau_kv, tau_queue = max(one.tau_kv for one, _ in each), max(one.tau_queue for one, _ in each)
         thresholds = SaturationThresholds(
             tau_kv=tau_kv,

@@ -10,6 +10,7 @@ from typing import Final
 from models.controller import ControllerSettings
 from models.observation import Condition, Finding, Observation, VariantObservation
 from planner.clock import Clock, SystemClock
+from planner.collecting import collection_paused
 from planner.control.analysis import Analyzed, Service, VariantRef, Voices, analyze
 from planner.control.analysis.gates import metrics_available, optimization_ready, target_resolved
 from planner.control.deciding.contract import Decided
@@ -72,6 +73,12 @@ class Decider:
         self, observation: Observation, *, state: DecidingState, settings: ControllerSettings, now_s: float
     ) -> tuple[Decided, DecidingState]:
         """See :class:`~planner.control.deciding.contract.Deciding`."""
+        with collection_paused():
+            return self._decide(observation, state, settings, now_s)
+
+    def _decide(
+        self, observation: Observation, state: DecidingState, settings: ControllerSettings, now_s: float
+    ) -> tuple[Decided, DecidingState]:
         round_ = _Round(observation, state, settings, now_s)
         opened = self._opened(settings, round_)
         voices: dict[str, Voices] = {name: policy.voices for name, policy in opened.items()}
