@@ -57,8 +57,9 @@ class ScaleActuator:
             return outcome(decision, OutcomeCode.LEFT)
         if (missing := gone(decision)) is not None:
             return missing
-        # Who else scales it is asked only where something is to be written.
-        owner = _owner(api, decision) if direct and decision.desired != variant.wanted else ""
+        if decision.desired == variant.wanted:
+            return outcome(decision, OutcomeCode.SAME)
+        owner = _owner(api, decision) if direct else ""
         if owner:
             return outcome(
                 decision, OutcomeCode.LEFT, f"{owner} owns the count: use the actuator gauge, or remove it"

@@ -11,9 +11,11 @@ __all__ = [
     "CUSTOM_RESOURCE_DEFINITIONS",
     "DEPLOYMENTS",
     "EARLIER_INFERENCE_OBJECTIVES",
+    "EARLIER_INFERENCE_POOLS",
     "EVENTS",
     "HORIZONTAL_POD_AUTOSCALERS",
     "INFERENCE_OBJECTIVES",
+    "INFERENCE_POOLS",
     "LEADER_WORKER_SETS",
     "LEASES",
     "NAMESPACES",
@@ -22,6 +24,7 @@ __all__ = [
     "REPLICA_SETS",
     "RESOURCE_QUOTAS",
     "SCALED_OBJECTS",
+    "SERVICES",
     "STATEFUL_SETS",
     "VARIANT_AUTOSCALINGS",
     "WORKLOADS",
@@ -92,6 +95,12 @@ EARLIER_INFERENCE_OBJECTIVES: Final = Kind(
     "InferenceObjective", "inferenceobjectives", "inference.networking.x-k8s.io", ("v1alpha2",)
 )
 """Before the kind moved to llm-d, with its router 0.9."""
+SERVICES: Final = Kind("Service", "services")
+INFERENCE_POOLS: Final = Kind("InferencePool", "inferencepools", "inference.networking.k8s.io")
+EARLIER_INFERENCE_POOLS: Final = Kind(
+    "InferencePool", "inferencepools", "inference.networking.x-k8s.io", ("v1alpha2",)
+)
+"""Before the kind became v1; its selector holds labels without ``matchLabels``."""
 EVENTS: Final = Kind("Event", "events")
 LEASES: Final = Kind("Lease", "leases", "coordination.k8s.io")
 WORKLOADS: Final = {kind.name: kind for kind in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}

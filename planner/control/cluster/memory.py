@@ -31,6 +31,7 @@ class MemoryCluster:
     Args:
         objects: that there are at first, each with its kind.
         served: kinds that it knows; others are not found, as those of a CRD that is not installed.
+        version: of Kubernetes that it says it is.
         denied: verb and resource of what RBAC forbids, e.g. ``("patch", "deployments/scale")``.
         before: is asked before each call; an answer, or a fault that it raises, stands in place of the cluster's.
     """
@@ -40,12 +41,14 @@ class MemoryCluster:
         objects: Iterable[Mapping[str, Any]] = (),
         *,
         served: Iterable[Kind] = _ALL,
+        version: str = "1.30",
         denied: Collection[tuple[str, str]] = (),
         before: Callable[[Call], Answer | None] = lambda _: None,
     ) -> None:
         self._kinds = {(kind.group, kind.plural): kind for kind in served}
         self._objects: dict[_Key, dict[str, Any]] = {}
         self._version = 0
+        self._says = dict(zip(("major", "minor"), version.split("."), strict=False))
         self.denied = set(denied)
         self.before = before
         self.calls: list[Call] = []
@@ -83,6 +86,8 @@ class MemoryCluster:
         return iter(())
 
     def _answered(self, call: Call) -> Answer:
+        if call.path == "/version":
+            return _good(self._says)
         group, *rest = _parts(call.path)
         if not rest:
             versions = {
