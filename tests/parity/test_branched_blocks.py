@@ -15,7 +15,9 @@ from planner.optimization.backends.column_generation.preparation import prepared
 from planner.optimization.backends.column_generation.ties import Usage, ties_of
 from planner.optimization.backends.small import SmallProgram
 from planner.optimization.formulation import formulate
+from planner.optimization.formulation.goals import cost_goal
 from planner.optimization.program import Key
+from tests.benchmarks.registry import Family, Instance
 from tests.random_problems import random_problem
 
 _CLOSE = 1e-3
@@ -39,6 +41,20 @@ def blocks_of(seeds: range) -> Iterator[tuple[int, Block, BranchedPricer, dict[K
                 BranchedPricer(branchings, branchings.use(ties), Usage(ties, cost)),
                 cost,
             )
+
+
+def lengths_of(seeds: range, *, allow_unserved: bool) -> Iterator[tuple[Block, BranchedPricer]]:
+    """Every block of some fleets that are routed by length, with the goal of cost; unserved steps cost something too."""
+    for seed in seeds:
+        problem = Instance(Family.BUCKETS, 4, seed).problem()
+        found = formulate(problem.model_copy(update={"allow_unserved": allow_unserved}))
+        ready = prepared(found.program)
+        cost: dict[Key, float] = dict(cost_goal(found.index).terms)
+        cost |= {c.key: 2e3 for c in found.program.columns if c.key[0] == "z"}
+        for number, block in enumerate(ready.shape.blocks):
+            branchings = Branchings([(number, block)], ready.ties.position)
+            assert branchings.flat.routed.able.all()
+            yield block, BranchedPricer(branchings, branchings.use(ready.ties), Usage(ready.ties, cost))
 
 
 def total(cost: Mapping[Key, float], values: Mapping[Key, int]) -> float:
@@ -85,3 +101,27 @@ def test_the_same_questions_have_the_same_answers() -> None:
         return [pricer.price(np.zeros(pricer.rows), gap=0.0).bound for *_, pricer, _ in blocks_of(range(12))]
 
     assert answers() == answers()
+
+
+@pytest.mark.parametrize("allow_unserved", [False, True])
+def test_turn_after_turn_services_routed_by_length_cost_what_highs_says(allow_unserved: bool) -> None:
+    rng = random.Random(5)  # noqa: S311 - prices, not secrets
+    compared = 0
+    for block, pricer in lengths_of(range(2), allow_unserved=allow_unserved):
+        prices = np.zeros(pricer.rows)
+        for _ in range(2):
+            ours = pricer.price(prices, gap=0.0)
+            weights = pricer.weights(prices)
+            theirs = SmallProgram(block.columns, block.rows).minimize(weights, gap=1e-4, seconds=0.3)
+            assert ours.batch is not None
+            values = ours.batch.decode(0)
+            assert all(row.holds(values) for row in block.rows)
+            value = total(weights, values)
+            assert ours.bound <= value + 1e-6 * abs(value)
+            if theirs.values is not None:
+                best = total(weights, theirs.values)
+                assert ours.bound <= best * (1 + 1e-6)
+                assert theirs.bound * (1 - _CLOSE) <= value
+                compared += 1
+            prices -= np.array([rng.uniform(0, 3e3) for _ in range(pricer.rows)])
+    assert compared > 8

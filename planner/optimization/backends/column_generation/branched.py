@@ -16,9 +16,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from planner.optimization.backends.column_generation.blocks import Block
-from planner.optimization.backends.column_generation.branching import CUTS, KNOWN, branch_and_cut
+from planner.optimization.backends.column_generation.branching import (
+    CUTS,
+    KNOWN,
+    branch_and_cut,
+    branch_and_cut_among,
+)
+from planner.optimization.backends.column_generation.narrowing import hold
+from planner.optimization.backends.column_generation.routed import Routed, drop_dear, unsplit
+from planner.optimization.backends.column_generation.routed_shape import BlockRows, routed_of
 from planner.optimization.backends.column_generation.settling import OPEN, Exact
-from planner.optimization.backends.column_generation.tree_search import Memory, Relaxed
+from planner.optimization.backends.column_generation.tree_search import Memory, Relaxed, offer, value_of
 from planner.optimization.program import Column, Row
 from planner.optimization.scaling import GRID
 
@@ -57,6 +65,7 @@ class Flat(NamedTuple):
         least: lower end by column.
         most: upper end by column.
         whole: columns that are no shares.
+        routed: what is known of blocks that are routed by length.
     """
 
     columns: Ints
@@ -69,6 +78,7 @@ class Flat(NamedTuple):
     least: Ints
     most: Ints
     whole: Bools
+    routed: Routed
 
 
 class Recalled(NamedTuple):
@@ -122,18 +132,29 @@ def flat(blocks: Sequence[Block]) -> Flat:
         position = {column.key: number for number, column in enumerate(block.columns)}
         for row in of_block:
             at += [position[key] for key in row.terms]
-    return Flat(
-        columns=_starts([len(block.columns) for block in blocks]),
-        rows=_starts([len(of_block) for of_block in needed]),
-        terms=_starts([len(row.terms) for row in rows]),
-        at=np.array(at, dtype=np.int64),
-        value=np.array([value for row in rows for value in row.terms.values()], dtype=np.int64),
-        low=np.array([-OPEN if row.lower is None else row.lower for row in rows], dtype=np.int64),
-        high=np.array([OPEN if row.upper is None else row.upper for row in rows], dtype=np.int64),
-        least=np.array([column.lower for column in columns], dtype=np.int64),
-        most=np.array([column.upper for column in columns], dtype=np.int64),
-        whole=np.array([_is_whole(column) for column in columns], dtype=np.bool_),
+    starts = _starts([len(block.columns) for block in blocks])
+    of_rows, terms = (
+        _starts([len(of_block) for of_block in needed]),
+        _starts([len(row.terms) for row in rows]),
     )
+    value = np.array([value for row in rows for value in row.terms.values()], dtype=np.int64)
+    low = np.array([-OPEN if row.lower is None else row.lower for row in rows], dtype=np.int64)
+    high = np.array([OPEN if row.upper is None else row.upper for row in rows], dtype=np.int64)
+    least = np.array([column.lower for column in columns], dtype=np.int64)
+    most = np.array([column.upper for column in columns], dtype=np.int64)
+    local, whole = np.array(at, dtype=np.int64), np.array([_is_whole(c) for c in columns], dtype=np.bool_)
+    every = _rows_of_all(starts, of_rows, terms, local, value, (low, high, most))
+    routed = routed_of([column.key for column in columns], every)
+    return Flat(starts, of_rows, terms, local, value, low, high, least, most, whole, routed)
+
+
+def _rows_of_all(
+    columns: Ints, rows: Ints, terms: Ints, at: Ints, value: Ints, ends: tuple[Ints, Ints, Ints]
+) -> BlockRows:
+    row = np.repeat(np.arange(len(terms) - 1), np.diff(terms))
+    block = np.repeat(np.arange(len(rows) - 1), np.diff(rows))
+    low, high, most = ends
+    return BlockRows(columns, rows, row, at + columns[block[row]], value, low, high, most)
 
 
 def nothing_recalled(blocks: Flat) -> Recalled:
@@ -224,6 +245,32 @@ def _spread(s: int, blocks: Flat, room: int) -> tuple[Exact, Relaxed]:
 
 
 @njit(cache=True, nogil=True)
+def _inside(exact: Exact, x: Ints) -> bool:
+    """Whether values are between the ends of the columns."""
+    return bool(((exact.least <= x) & (x <= exact.most)).all())
+
+
+@njit(cache=True, nogil=True)
+def _begin(
+    s: int, c0: int, block: tuple[Exact, Relaxed, Routed], memory: Memory, cost: Floats, gap: float
+) -> tuple[bool, float]:
+    """Drop what no cheaper pattern has; whether anything was, and the value of the best pattern that is known."""
+    exact, relaxed, routed = block
+    n = cost.shape[0]
+    lower, upper = relaxed.lower[:n], relaxed.upper[:n]
+    x = np.zeros(n, dtype=np.int64)
+    best = np.inf
+    for k in range(memory.counts[1]):
+        best = min(best, value_of(cost, relaxed.grid, memory.known[k]))
+    if unsplit((s, c0), routed, cost, (lower, upper), x) and _inside(exact, x) and hold(exact, x):
+        best = offer(memory, cost, relaxed.grid, x, best)
+    before = upper.copy()
+    limit = best - gap * abs(best) if best < np.inf else best
+    drop_dear((s, c0), routed, cost, (lower, upper), (limit, True))
+    return bool((upper < before).any()), best
+
+
+@njit(cache=True, nogil=True)
 def price_blocks(
     which: Ints, blocks: Flat, recalled: Recalled, cost: Floats, limits: tuple[float, int]
 ) -> None:
@@ -250,12 +297,17 @@ def price_blocks(
             recalled.known[c0 * KNOWN : c1 * KNOWN].reshape((KNOWN, n)),
             recalled.basic[start : start + n + m + CUTS],
         )
+        of_units = cost[c0:c1] * relaxed.grid
+        most = max(_FEWEST_NODES, limits[1] // (n * m))
+        if blocks.routed.able[s]:
+            dropped, best = _begin(s, c0, (exact, relaxed, blocks.routed), memory, of_units, limits[0])
+            if dropped:
+                found = branch_and_cut_among(relaxed, exact, memory, of_units, (limits[0], most, best))
+                recalled.bounds[s], recalled.nodes[s] = found
+                recalled.counts[s, 1] = memory.counts[1]
+                continue
         recalled.bounds[s], recalled.nodes[s] = branch_and_cut(
-            relaxed,
-            exact,
-            memory,
-            cost[c0:c1] * relaxed.grid,
-            (limits[0], max(_FEWEST_NODES, limits[1] // (n * m))),
+            relaxed, exact, memory, of_units, (limits[0], most, np.inf)
         )
         count = memory.counts[0] - m
         recalled.counts[s, 0], recalled.counts[s, 1] = count, memory.counts[1]

@@ -36,7 +36,7 @@ from planner.optimization.backends.column_generation.tree_search import (
     value_of,
 )
 
-__all__ = ["CUTS", "KNOWN", "branch_and_cut"]
+__all__ = ["CUTS", "KNOWN", "branch_and_cut", "branch_and_cut_among"]
 
 Floats = NDArray[np.float64]
 
@@ -205,7 +205,7 @@ def _root(block: Relaxed, lp: Dictionary, memory: Memory, cost: Floats, cutoff: 
 
 
 @njit(cache=True, nogil=True)
-def _narrowed(block: Relaxed, lp: Dictionary, left: Narrow, rows: int) -> Relaxed:
+def _narrowed(block: Relaxed, left: Narrow) -> Relaxed:
     """The relaxation of what is left of a block."""
     n, k, m = block.whole.shape[0], left.columns.shape[0], left.rows.shape[0]
     given = left.exact.low.shape[0]
@@ -228,6 +228,16 @@ def _narrowed(block: Relaxed, lp: Dictionary, left: Narrow, rows: int) -> Relaxe
 
 
 @njit(cache=True, nogil=True)
+def _with_room(block: Relaxed) -> Relaxed:
+    """The same block with room for cuts."""
+    m, k = block.a.shape
+    a = np.zeros((m + CUTS, k))
+    lower, upper = np.zeros(k + m + CUTS), np.zeros(k + m + CUTS)
+    a[:m], lower[: k + m], upper[: k + m] = block.a, block.lower, block.upper
+    return Relaxed(a, lower, upper, block.sided, block.whole, block.grid)
+
+
+@njit(cache=True, nogil=True)
 def _search_what_is_left(
     block: Relaxed,
     exact: Exact,
@@ -239,7 +249,7 @@ def _search_what_is_left(
     """Search the block without what reduced costs have fixed; values found are written back."""
     n, rows = cost.shape[0], memory.counts[0]
     left = narrow(exact, block.a[:rows], lp.lower[:n], lp.upper[:n])
-    small = _narrowed(block, lp, left, rows)
+    small = _narrowed(block, left)
     x = left.fixed.copy()
     x[left.columns] = 0
     constant = value_of(cost, block.grid, x)
@@ -269,7 +279,7 @@ def _search_what_is_left(
 
 @njit(cache=True, nogil=True)
 def branch_and_cut(
-    block: Relaxed, exact: Exact, memory: Memory, cost: Floats, limits: tuple[float, int]
+    block: Relaxed, exact: Exact, memory: Memory, cost: Floats, limits: tuple[float, int, float]
 ) -> tuple[float, int]:
     """The least cost of a block; what was found on the way is in the memory.
 
@@ -278,15 +288,15 @@ def branch_and_cut(
         exact: the same block in the integers of the program.
         memory: cuts, values and the basis of earlier turns; moved on.
         cost: of one unit of every column.
-        limits: relative gap at which it counts as solved (stays inside the bound), and nodes.
+        limits: relative gap at which it counts as solved (stays inside the bound), nodes, and a cost above which nothing is
+            looked for.
 
     Returns:
         A valid lower bound (infinite where no point was found possible), and the nodes looked at.
     """
-    gap, most = limits
+    gap, most, best = limits
     lp = new_dictionary(cost.shape[0], block.a.shape[0])
     _guide(block, cost, lp.asked)
-    best = np.inf
     for k in range(memory.counts[1]):
         best = min(best, value_of(cost, block.grid, memory.known[k]))
     status, bound = _root(block, lp, memory, cost, _cutoff(best, gap))
@@ -298,3 +308,46 @@ def branch_and_cut(
     tighten(lp, block.whole, best - bound)
     slack = gap * abs(best if best < np.inf else bound)
     return _search_what_is_left(block, exact, memory, lp, cost, (bound, best, slack, most))
+
+
+@njit(cache=True, nogil=True)
+def branch_and_cut_among(
+    block: Relaxed, exact: Exact, memory: Memory, cost: Floats, limits: tuple[float, int, float]
+) -> tuple[float, int]:
+    """The least cost of a block of which most columns are fixed by now: only what is left is spread out.
+
+    Cuts of what is left say nothing of the rest, and are not kept; the basis is, as far as it is of what is left.
+
+    Args:
+        block: the relaxation; its ends fix what no pattern cheaper than the best one has.
+        exact: the same block in the integers of the program, with its own ends.
+        memory: values and the basis of earlier turns; moved on.
+        cost: of one unit of every column.
+        limits: as in :func:`branch_and_cut`, and the cost of the best pattern that is known.
+
+    Returns:
+        As in :func:`branch_and_cut`.
+    """
+    gap, most, best = limits
+    enough = best - gap * abs(best) if best < np.inf else best
+    n, given = cost.shape[0], exact.low.shape[0]
+    left = narrow(exact, block.a[:given], block.lower[:n], block.upper[:n])
+    k, m = left.columns.shape[0], left.rows.shape[0]
+    x = left.fixed.copy()
+    x[left.columns] = 0
+    constant = value_of(cost, block.grid, x)
+    own = Memory(
+        np.array([m, 0]), np.zeros((KNOWN, k), dtype=np.int64), np.ones(k + m + CUTS, dtype=np.bool_)
+    )
+    own.basic[:k], own.basic[k : k + m] = memory.basic[left.columns], memory.basic[n + left.rows]
+    small = _with_room(_narrowed(block, left))
+    most = most * n * given // max(1, k * m)
+    limits = (gap, most, best - constant)
+    found, nodes = branch_and_cut(small, left.exact, own, cost[left.columns], limits)
+    memory.basic[left.columns], memory.basic[n + left.rows] = own.basic[:k], own.basic[k : k + m]
+    for known in range(own.counts[1]):
+        x = left.fixed.copy()
+        x[left.columns] = own.known[known]
+        if hold(exact, x):
+            best = offer(memory, cost, block.grid, x, best)
+    return min(found + constant, enough), nodes
