@@ -81,6 +81,7 @@ class ApplyReview(Value):
     states: tuple[ObjectState, ...] = Field((), description="objects as they are now")
     changes: tuple[FieldChange, ...] = Field((), description="what is still to be written, in order")
     refusals: tuple[Finding, ...] = Field((), description="what forbids it; empty: nothing does")
+    passing: bool = Field(False, description="all that forbids it may be gone in a moment")
     notes: tuple[str, ...] = Field(
         (), description="what no object and no command carries out, and what is not known"
     )
@@ -126,6 +127,7 @@ class Undo(Value):
 
     report: Report = Field(description="the answer that was carried out")
     plan: Plan = Field(description="its waves as far as any of them was begun")
+    cluster: Name | None = Field(None, description="whose objects were carried out alone; None: all")
     begun_s: EpochSeconds = Field(description="when that began, seconds of the epoch")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from models.ids import LlmId
 from models.units import Bytes, Count, PositiveCount, TokenCount
@@ -52,6 +52,11 @@ class GroupedQueryAttention(Value):
         description="numbers of a value where they are not those of a key (v_head_dim); None: as head_dim",
     )
 
+    @model_serializer(mode="wrap")
+    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields, and the kind also where defaults are left out: by it they are read again."""
+        return {"kind": self.kind, **write(self)}
+
     @property
     def numbers_per_token_and_head(self) -> int:
         """Numbers kept per token, layer and KV head: one key and one value."""
@@ -86,6 +91,11 @@ class LatentAttention(Value):
     index_layers: PositiveCount | None = Field(
         None, le=10**6, description="layers that keep an index of their own; None: all of full attention"
     )
+
+    @model_serializer(mode="wrap")
+    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields, and the kind also where defaults are left out: by it they are read again."""
+        return {"kind": self.kind, **write(self)}
 
     @property
     def numbers_per_token_and_layer(self) -> int:

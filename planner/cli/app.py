@@ -11,9 +11,11 @@ from typer.core import TyperGroup
 from planner import __version__
 from planner.cli.commands import importing as formats
 from planner.cli.commands import knowledge
+from planner.cli.commands.apply import ApplyOptions, apply
 from planner.cli.commands.calibrate import CalibrateOptions, calibrate
 from planner.cli.commands.check import CheckOptions, check
 from planner.cli.commands.commands import CommandsOptions, commands
+from planner.cli.commands.drafting import DraftOptions, import_observation
 from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.export import ExportOptions, export
 from planner.cli.commands.inferno import InfernoOptions, import_inferno
@@ -67,6 +69,7 @@ app.command("check")(takes(CheckOptions)(check))
 app.command("simulate")(takes(SimulateOptions)(simulate))
 app.command("export")(takes(ExportOptions)(export))
 app.command("commands")(takes(CommandsOptions)(commands))
+app.command("apply")(takes(ApplyOptions)(apply))
 app.command("observe")(takes(ObserveOptions)(observe))
 app.command("calibrate")(takes(CalibrateOptions)(calibrate))
 app.command("reproduce")(takes(ReproduceOptions)(reproduce))
@@ -82,6 +85,7 @@ importing.command("huggingface")(takes(formats.HuggingfaceOptions)(formats.impor
 importing.command("melange")(takes(formats.MelangeOptions)(formats.import_melange))
 importing.command("aibrix")(takes(formats.AibrixOptions)(formats.import_aibrix))
 importing.command("inferno")(takes(InfernoOptions)(import_inferno))
+importing.command("observation")(takes(DraftOptions)(import_observation))
 importing.command("vllm")(takes(formats.VllmOptions)(formats.import_vllm))
 
 

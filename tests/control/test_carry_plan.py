@@ -9,7 +9,7 @@ import pytest
 
 from models.applied import ApplyEvent, ApplyEventKind
 from planner.clock import FakeClock
-from planner.control.carrying import CarryOut, Watch, carry_out, drift_of, gauge_text, look
+from planner.control.carrying import Begun, CarryOut, Watch, carry_out, drift_of, gauge_text, look
 from planner.control.carrying.objects import read_objects
 from planner.control.carrying.review import scaled_targets
 from planner.control.cluster.faults import ClusterFault, Trouble
@@ -96,16 +96,31 @@ def test_a_review_writes_nothing_and_says_every_field() -> None:
     assert {method for method, _ in run.cluster.calls} == {"GET"}
 
 
+ON_THE_WAY = Begun(some=True)
+
+
 @pytest.mark.parametrize(
-    ("small", "new", "next_wave"), [(3, 1, 1), (3, 3, 1), (1, 3, 3), (1, 1, None), (2, 3, None), (3, 2, None)]
+    ("small", "new", "begun", "next_wave"),
+    [
+        (3, 1, Begun(), 1),
+        (3, 3, Begun(), None),
+        (1, 3, Begun(), 3),
+        (3, 3, Begun(1), 2),
+        (3, 1, ON_THE_WAY, 1),
+        (3, 3, ON_THE_WAY, 1),
+        (3, 3, Begun(1, some=True), 2),
+        (1, 3, ON_THE_WAY, 3),
+        (1, 1, ON_THE_WAY, None),
+        (2, 3, ON_THE_WAY, None),
+        (3, 2, ON_THE_WAY, None),
+    ],
 )
-def test_where_a_cluster_is_on_the_way_is_seen_from_its_counts(
-    small: int, new: int, next_wave: int | None
+def test_where_a_cluster_is_on_the_way_is_seen_from_its_counts_where_it_was_begun(
+    small: int, new: int, begun: Begun, next_wave: int | None
 ) -> None:
-    run = Run(
-        two_variants(*SWAP), [a_node("n1", 64), a_workload("chat-small", small), a_workload("chat-new", new)]
-    )
-    review = look(run.route, run.how())
+    objects = [a_node("n1", 64), a_workload("chat-small", small), a_workload("chat-new", new)]
+    run = Run(two_variants(*SWAP), objects)
+    review = look(run.route, run.how(), begun=begun)
     assert bool(review.refusals) == (next_wave is None)
     if next_wave is not None:
         assert review.next_wave == next_wave
@@ -127,7 +142,8 @@ def test_what_was_stopped_goes_on_where_it_was() -> None:
     assert run.counts() == {"chat-small": 3, "chat-new": 3}
     run.stop = lambda: False
     writes = len(run.cluster.calls)
-    assert run.go() is ApplyEventKind.DONE
+    assert run.go() is ApplyEventKind.REFUSED
+    assert run.go(begun=ON_THE_WAY) is ApplyEventKind.DONE
     written = [path for method, path in run.cluster.calls[writes:] if method == "PATCH"]
     assert [path.rsplit("/", 2)[-2] for path in written] == ["chat-small"]
 
@@ -282,7 +298,7 @@ def test_from_anywhere_on_the_way_the_way_back_leads_to_the_start() -> None:
     run.stop = lambda: run.cluster.wanted("chat-small") == 1
     assert run.go() is ApplyEventKind.STOPPED
     run.stop = lambda: False
-    assert run.go(two_variants(*SWAP, back=True)) is ApplyEventKind.DONE
+    assert run.go(two_variants(*SWAP, back=True), begun=ON_THE_WAY) is ApplyEventKind.DONE
     assert run.counts() == {"chat-small": 3, "chat-new": 1}
 
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from planner.cli.commands.meant import first_waves, moving_less, refuse_without_plan, wanted_waves
 from planner.cli.commands.solving import ending
-from planner.cli.commands.waves import Waves, wave_limits
+from planner.cli.commands.waves import Waves
 from planner.cli.edge import ExitCode
 from planner.cli.outputs import FORCE_HELP, Output
 from planner.cli.terminal import note
-from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
-    from models.plan import Plan
-    from models.report import Report
     from planner.manifests import Route
 
 __all__ = ["CommandsOptions", "Format", "commands"]
@@ -87,9 +85,9 @@ def commands(options: CommandsOptions) -> ExitCode:
 
     report = read_report(options.answer)
     if options.fewest_moves:
-        report = _moving_less(report, options.answer)
-    _refuse_without_plan(report, options.answer)
-    plan = _first_waves(_plan(report, options), options.waves)
+        report = moving_less(report, options.answer)
+    refuse_without_plan(report, options.answer)
+    plan = first_waves(wanted_waves(report, options), options.waves)
     if options.undo:
         route = route_of(report.problem, plan_way_back(report, plan), undone=plan)
     else:
@@ -107,31 +105,6 @@ def commands(options: CommandsOptions) -> ExitCode:
     if plan.stuck is not None:
         note(stuck_sentence(plan.stuck))
     return ExitCode.NOT_KEPT if plan.stuck is not None or left else ending(report)
-
-
-def _plan(report: Report, options: CommandsOptions) -> Plan:
-    """The saved waves, unless there are none or other limits are asked for."""
-    from planner.rolling import plan_rollout
-
-    saved = report.rollout
-    limits = wave_limits(options, base=None if saved is None else saved.limits)
-    return saved if saved is not None and limits is None else plan_rollout(report, limits=limits)
-
-
-def _moving_less(report: Report, path: Path) -> Report:
-    """The report with the plan near by as its answer.
-
-    Raises:
-        ConfigurationError: there is none.
-    """
-    found = report.fewest_moves
-    other = next((each for each in report.beside if found is not None and each.name == found.name), None)
-    if found is None or other is None:
-        finding = Finding(
-            str(path), None, "", "no plan that changes less", "the answer itself, without --fewest-moves"
-        )
-        raise ConfigurationError.from_findings([finding])
-    return report.but(answer=other, rollout=found.rollout)
 
 
 def _write(route: Route, options: CommandsOptions) -> None:
@@ -159,23 +132,3 @@ def _output(options: CommandsOptions) -> Output:
         force=options.force,
         executable=options.format is Format.KUBECTL,
     )
-
-
-def _refuse_without_plan(report: Report, path: Path) -> None:
-    status = report.answer.solution.status
-    if not report.answer.solution.has_plan:
-        finding = Finding(
-            str(path),
-            None,
-            "",
-            f"status {status}",
-            "an answer with a plan; 'plan --allow-unserved' may find one",
-        )
-        raise ConfigurationError.from_findings([finding])
-
-
-def _first_waves(plan: Plan, number: int | None) -> Plan:
-    """The plan up to a wave; whether it gets stuck later is of no concern then."""
-    if number is None or number >= len(plan.waves):
-        return plan
-    return plan.but(waves=plan.waves[:number], stuck=None)

@@ -10,7 +10,7 @@ from models.applied import ApplyEvent, ApplyEventKind, ApplyReview, FieldChange,
 from planner.clock import Clock
 from planner.control.carrying.clusters import Apis
 from planner.control.carrying.objects import counted_object, read_objects
-from planner.control.carrying.review import review_of, scaled_targets, touched
+from planner.control.carrying.review import Begun, review_of, scaled_targets, touched
 from planner.control.carrying.room import Room, room_of
 from planner.control.carrying.waiting import Awaited, Wait, is_over, waits_of
 from planner.control.carrying.writing import free, write
@@ -35,7 +35,7 @@ class CarryOut:
         stop: whether somebody asks to stop; asked before each write and while waiting.
         poll_s: between two looks, s.
         assume_done: what no object carries out is ready, as somebody says.
-        done: waves that a record of this plan says are done.
+        begun: what is known of the way so far.
     """
 
     apis: Apis
@@ -44,19 +44,14 @@ class CarryOut:
     stop: Callable[[], bool] = field(default=lambda: False)
     poll_s: float = 2.0
     assume_done: bool = False
-    done: int = 0
+    begun: Begun = field(default_factory=Begun)
 
 
-def look(route: Route, how: CarryOut, *, done: int | None = None) -> ApplyReview:
+def look(route: Route, how: CarryOut, *, begun: Begun | None = None) -> ApplyReview:
     """What carrying it out would do now, from fresh readings; nothing is written."""
-    return _looked(route, how, how.done if done is None else done)[0]
-
-
-def _looked(route: Route, how: CarryOut, done: int) -> tuple[ApplyReview, bool]:
-    """The review, and whether all that forbids it may be gone in a moment."""
     reading = read_objects(how.apis, scaled_targets(route))
     room = None if reading.findings else _room(route, how)
-    return review_of(route, reading, room=room, done=done, assume_done=how.assume_done), reading.passing
+    return review_of(route, reading, room=room, begun=begun or how.begun, assume_done=how.assume_done)
 
 
 def _room(route: Route, how: CarryOut) -> Room | None:
@@ -68,9 +63,9 @@ def _room(route: Route, how: CarryOut) -> Room | None:
 
 
 def carry_out(route: Route, how: CarryOut) -> ApplyEventKind:
-    """Carry a plan out, from wherever the clusters are on its way.
+    """Carry a plan out, from its start or from where it was stopped.
 
-    Before each wave all objects are read again: a count that is neither from before nor from after it, a pause, a
+    Before each wave all objects are read again: a count that is not the one before it, a pause, a
     scaler that nobody named, or too few free accelerators end it before anything of the wave is written.
 
     Returns:
@@ -91,26 +86,26 @@ class _Carrying:
     wave: int = 0
 
     def run(self) -> ApplyEventKind:
-        done = self.how.done
+        begun = self.how.begun
         try:
-            while (review := self._reviewed(done)) is not None:
+            while (review := self._reviewed(begun)) is not None:
                 if review.next_wave > review.waves:
                     self._free(review)
                     return self._tell(ApplyEventKind.DONE, "the clusters have what the plan says")
                 self.wave = review.next_wave
                 self._carry(self.route.stages[self.wave - 1], review)
-                done = self.wave
+                begun = Begun(self.wave)
         except _Stopped as why:
             return self._tell(ApplyEventKind.STOPPED, str(why))
         return ApplyEventKind.REFUSED
 
-    def _reviewed(self, done: int) -> ApplyReview | None:
+    def _reviewed(self, begun: Begun) -> ApplyReview | None:
         """A fresh review; None: something forbids to go on, and it was told."""
-        review, passing = _looked(self.route, self.how, done)
+        review = look(self.route, self.how, begun=begun)
         if not review.refusals:
             return review
         sentences = [f"{each.subject}: {each.problem} ({each.remedy})" for each in review.refusals]
-        if passing:
+        if review.passing:
             raise _Stopped("; ".join(sentences))
         for sentence in sentences:
             self._tell(ApplyEventKind.REFUSED, sentence)

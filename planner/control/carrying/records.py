@@ -20,10 +20,11 @@ from models.applied import ApplyEvent, ApplyEventKind, Undo
 from models.plan import Plan
 from models.report import Report
 from planner.clock import Clock
+from planner.control.carrying.review import Begun
 from planner.errors import ConfigurationError, Finding
 from planner.manifests import Route
 
-__all__ = ["UNDO", "Recorder", "read_events", "records_folder", "waves_done"]
+__all__ = ["UNDO", "Recorder", "begun_of", "read_events", "records_folder"]
 
 UNDO: Final = "undo"
 """Kind of a file that leads back."""
@@ -95,14 +96,15 @@ class Recorder:
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
-    def keep_undo(self, report: Report, plan: Plan) -> None:
+    def keep_undo(self, report: Report, plan: Plan, *, cluster: str | None = None) -> None:
         """Write what leads back from these waves, whole or not at all.
 
         Args:
             report: the answer.
             plan: its waves as far as any of them was begun.
+            cluster: whose objects alone are carried out; None: all.
         """
-        undo = Undo(report=report, plan=plan, begun_s=self._begun_s)
+        undo = Undo(report=report, plan=plan, cluster=cluster, begun_s=self._begun_s)
         document = {
             "schema": SCHEMA,
             "kind": UNDO,
@@ -146,10 +148,8 @@ def read_events(path: Path) -> tuple[ApplyEvent, ...]:
     return tuple(found)
 
 
-def waves_done(folder: Path, route: Route) -> int:
-    """Waves that the last record of this very plan and direction says are done; 0 where nobody can tell.
-
-    A record of the other direction that came after it makes it worthless.
+def begun_of(folder: Path, route: Route) -> Begun:
+    """What the last record of this very plan says of the way so far; nothing where there is none.
 
     Args:
         folder: of the records.
@@ -157,13 +157,15 @@ def waves_done(folder: Path, route: Route) -> int:
     """
     for events in _latest(folder):
         facts = events[0].facts if events else {}
-        if not route.derived_from or facts.get("solution") != route.derived_from:
-            continue
-        direction = "back" if route.way_back else "there"
-        stopped = events[-1].kind is ApplyEventKind.STOPPED
         waves = [event.wave for event in events if event.kind is ApplyEventKind.WAVE]
-        return max(0, waves[-1] - 1) if facts.get("direction") == direction and stopped and waves else 0
-    return 0
+        if not waves or not route.derived_from or facts.get("solution") != route.derived_from:
+            continue
+        over = events[-1].kind is ApplyEventKind.DONE
+        if facts.get("direction") != ("back" if route.way_back else "there"):
+            # From somewhere on the way of the other direction, where that was stopped, each count fits both.
+            return Begun(some=not over)
+        return Begun() if over else Begun(max(0, waves[-1] - 1), some=True)
+    return Begun()
 
 
 def _latest(folder: Path) -> Iterator[tuple[ApplyEvent, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from models.applied import ApplyReview, FieldChange, ObjectState
@@ -13,7 +14,7 @@ from planner.control.carrying.writing import fields_of, fields_to_free
 from planner.manifests import Change, Route, Stage, gauges_of, left_to_do
 from planner.manifests.targets import Target, TargetKey
 
-__all__ = ["gates", "next_stage", "review_of", "scaled_targets"]
+__all__ = ["Begun", "gates", "next_stage", "review_of", "scaled_targets"]
 
 _AS_STARTED: Final = "plan again from what runs now, or bring the count back"
 States = Mapping[TargetKey, ObjectState]
@@ -25,41 +26,57 @@ def scaled_targets(route: Route) -> tuple[Target, ...]:
     return tuple(c.target for c in route.ends if not c.idle or c.target.key in touched)
 
 
-def next_stage(route: Route, states: States, *, done: int = 0) -> int | None:
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What is known of the way so far.
+
+    Attributes:
+        done: waves that are done.
+        some: the next wave may be begun, as a record or somebody says: an object may have its count from before it or
+            from after it. Otherwise another count than before it was written by somebody else.
+    """
+
+    done: int = 0
+    some: bool = False
+
+
+def next_stage(route: Route, states: States, begun: Begun) -> int | None:
     """The stage with which the plan goes on, from 0; as many as there are: the cluster is at its end. None: at none.
 
-    A cluster is at a stage when each object has the count from before it or from after it. Stages of which both fit
-    are begun again: what is written already is not written twice, and waits return at once.
+    Where something is begun, stages of which counts before and after both fit are begun again: what is written already
+    is not written twice, and waits return at once.
 
     Args:
         route: with the stages.
         states: objects as they are.
-        done: stages that are known to be done, as a record of this plan says.
+        begun: what is known of the way so far.
     """
-    counts = [_at_start(route)]
-    for stage in route.stages:
-        counts.append(counts[-1] | {change.target.key: change.new for change in stage.changes})
+    counts = _counts(route)
     now = {key: _wanted(states, key) for key in counts[0]}
     last = len(route.stages)
-    arrived = now == counts[last]
-    if arrived and (done == last or all(_is_settled(states[key]) for key in now)):
+    if now == counts[last] and (begun.done == last or all(_is_settled(states[key]) for key in now)):
         return last
-    for number in range(done, last):
+    if not begun.some:
+        return begun.done if begun.done < last and now == counts[begun.done] else None
+    for number in range(begun.done, last):
         before, after = counts[number], counts[number + 1]
         if all(now[key] in (before[key], after[key]) for key in now):
             return number
     return None
 
 
+def _counts(route: Route) -> list[dict[TargetKey, int]]:
+    """Counts of all objects that are looked at, before the first stage and after each."""
+    old = {change.target.key: change.old for change in route.ends}
+    counts = [{target.key: old[target.key] for target in scaled_targets(route)}]
+    for stage in route.stages:
+        counts.append(counts[-1] | {change.target.key: change.new for change in stage.changes})
+    return counts
+
+
 def _is_settled(state: ObjectState) -> bool:
     """Whether nothing of it starts or ends."""
     return state.settled and state.ready == state.held == state.wanted
-
-
-def _at_start(route: Route) -> dict[TargetKey, int]:
-    """Counts of all objects that are looked at, before the first stage."""
-    old = {change.target.key: change.old for change in route.ends}
-    return {target.key: old[target.key] for target in scaled_targets(route)}
 
 
 def _wanted(states: States, key: TargetKey) -> int | None:
@@ -73,7 +90,7 @@ def review_of(
     reading: ObjectReading,
     *,
     room: Room | None = None,
-    done: int = 0,
+    begun: Begun | None = None,
     assume_done: bool = False,
 ) -> ApplyReview:
     """What is still to be written, and everything that forbids it at once.
@@ -82,15 +99,15 @@ def review_of(
         route: the plan as counts of objects.
         reading: objects as they are.
         room: accelerators that are free; None: nobody could tell.
-        done: stages that a record of this plan says are done.
+        begun: what is known of the way so far; None: it starts.
         assume_done: what this route cannot start is ready, as somebody says.
     """
     states = reading.states
-    stage = None if reading.findings else next_stage(route, states, done=done)
+    stage = None if reading.findings else next_stage(route, states, begun or Begun())
     number = len(route.stages) if stage is None else stage
     refusals = [*reading.findings, *gates(route, states)]
     if stage is None and not reading.findings:
-        refusals += _elsewhere(route, states)
+        refusals += _elsewhere(route, states, begun or Begun())
     if stage is not None and not assume_done:
         refusals += _unconfirmed(route.stages[: number + 1])
     if stage is not None and stage < len(route.stages):
@@ -101,6 +118,7 @@ def review_of(
         states=tuple(states[target.key] for target in scaled_targets(route) if target.key in states),
         changes=tuple(_changes(route, states, number)) if stage is not None else (),
         refusals=tuple(dict.fromkeys(refusals)),
+        passing=reading.passing and len(refusals) == len(reading.findings),
         notes=tuple(_notes(route, room)),
     )
 
@@ -122,14 +140,13 @@ def gates(route: Route, states: States) -> Iterator[Finding]:
             )
 
 
-def _elsewhere(route: Route, states: States) -> Iterator[Finding]:
-    """Objects whose count is none that the plan has, at the stage that fits most of them."""
-    counts = _at_start(route)
-    best = [counts]
-    for stage in route.stages:
-        counts = counts | {change.target.key: change.new for change in stage.changes}
-        best.append(counts)
-    nearest = min(best, key=lambda each: sum(_wanted(states, key) != count for key, count in each.items()))
+def _elsewhere(route: Route, states: States, begun: Begun) -> Iterator[Finding]:
+    """Objects whose count is none that the plan has; where something is begun, at the stage that fits most of them."""
+    counts = _counts(route)[begun.done :]
+    nearest = min(
+        counts if begun.some else counts[:1],
+        key=lambda each: sum(_wanted(states, key) != count for key, count in each.items()),
+    )
     for target in scaled_targets(route):
         expected, found = nearest[target.key], _wanted(states, target.key)
         if found == expected:
@@ -140,7 +157,8 @@ def _elsewhere(route: Route, states: States) -> Iterator[Finding]:
                 subject=subject, problem="there is no such object", remedy="repair the object in the scenario"
             )
         else:
-            problem = f"it asks for {found} replicas, where the plan starts from {expected}"
+            point = "has" if begun.some or begun.done else "starts from"
+            problem = f"it asks for {found} replicas, where the plan {point} {expected}"
             yield Finding(subject=subject, problem=problem, remedy=_AS_STARTED)
 
 
