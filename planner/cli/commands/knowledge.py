@@ -210,14 +210,16 @@ def schema(options: SchemaOptions) -> ExitCode:
 def plugins(options: PluginOptions) -> ExitCode:
     """List what can be chosen by name, and where it is from."""
     from planner.cli.screen.layout import Column, table
+    from planner.control.actuators import ACTUATORS
     from planner.control.collectors import METRICS_SOURCES
+    from planner.control.deciding import POLICIES
     from planner.control.discovery import CAPACITY_DISCOVERIES
     from planner.optimization import SOLVERS
     from planner.performance import SOURCES
 
     del options
     listed = table([Column(header, right=False) for header in ("kind", "name", "from", "loads")])
-    for registry in (SOLVERS, SOURCES, METRICS_SOURCES, CAPACITY_DISCOVERIES):
+    for registry in (SOLVERS, SOURCES, METRICS_SOURCES, CAPACITY_DISCOVERIES, POLICIES, ACTUATORS):
         for plugin in registry.plugins():
             listed.add_row(registry.kind, plugin.name, plugin.source, plugin.target)
     out_console().print(listed)
