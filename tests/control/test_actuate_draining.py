@@ -218,6 +218,13 @@ class TestOneByOne:
         assert "b back in routing" in messages(town.cycle(None))
         assert town.routed == ["a", "b"]
 
+    def test_what_is_decided_between_two_cycles_brings_nobody_else_back(self) -> None:
+        town = Town({"a": 5, "b": 2})
+        town.cycle(1)
+        woken = decided(a_variant("variantautoscaling", 0, name="other", target="other"), 1)
+        town.fleet.act([woken], dry_run=False)
+        assert town.routed == ["a"]
+
     def test_missing_metrics_are_not_zero(self) -> None:
         town = Town({"a": 5, "b": 2})
         town.cycle(1)

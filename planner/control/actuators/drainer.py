@@ -81,12 +81,14 @@ class Drainer:
         self._connections = connections
         self._loads: Loads = {}
         self._seen: Mapping[Key, VariantObservation] = {}
+        self._whole = False
         self._versions: dict[str | None, tuple[int, int]] = {}
 
     def saw(self, observation: Observation) -> None:
         """See :class:`planner.control.actuators.fleet.Seeing`."""
         self._loads = loads_of(observation)
         self._seen = {key_of(each): each for each in observation.variants}
+        self._whole = True
 
     def act(self, decisions: Sequence[Decision], *, dry_run: bool) -> Sequence[Outcome]:
         """See :class:`planner.control.protocols.Actuator`."""
@@ -95,13 +97,15 @@ class Drainer:
     def prepare(self, decisions: Sequence[Decision], *, dry_run: bool) -> Prepared:
         """See :class:`planner.control.actuators.fleet.Preparing`.
 
-        Whatever cannot be told leaves the count as it is; what is to rise rises all the same.
+        Whatever cannot be told leaves the count as it is; what is to rise rises all the same. In the round that follows
+        what was seen, variants without a decision are held; decisions between two cycles are about their own variants.
         """
-        told = {key_of(one.variant) for one in decisions}
+        told, whole = {key_of(one.variant) for one in decisions}, self._whole
+        self._whole = False
         held = [
             Decision(variant=each, desired=each.wanted, reason="Held")
             for key, each in self._seen.items()
-            if key not in told and each.wanted is not None
+            if whole and key not in told and each.wanted is not None
         ]
         pods = MarkedPods(
             self._connections, self._rules, self._seen, dry_run=dry_run, gates=self._options.gates

@@ -15,13 +15,16 @@ from planner.control.cluster.kinds import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     EARLIER_INFERENCE_OBJECTIVES,
+    EARLIER_INFERENCE_POOLS,
     EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     INFERENCE_OBJECTIVES,
+    INFERENCE_POOLS,
     LEASES,
     NODES,
     PODS,
     SCALED_OBJECTS,
+    SERVICES,
     VARIANT_AUTOSCALINGS,
     WORKLOADS,
 )
@@ -34,7 +37,7 @@ __all__ = ["OPTIONAL_KINDS", "Need", "needs_of", "served_needs"]
 OPTIONAL_KINDS: Final = frozenset(
     {
         SCALED_OBJECTS, VARIANT_AUTOSCALINGS, WORKLOADS["LeaderWorkerSet"], INFERENCE_OBJECTIVES,
-        EARLIER_INFERENCE_OBJECTIVES,
+        EARLIER_INFERENCE_OBJECTIVES, INFERENCE_POOLS, EARLIER_INFERENCE_POOLS,
     }
 )  # fmt: skip
 """Kinds that a cluster need not have; rules about one that it has not are needed by nobody."""
@@ -55,7 +58,13 @@ _BY_ACTUATOR: Final[Mapping[str, tuple[_Pair, ...]]] = {
         (VARIANT_AUTOSCALINGS, "get", ""),
         (VARIANT_AUTOSCALINGS, "patch", "status"),
     ),
-    "draining": ((PODS, "get", ""), (PODS, "patch", "")),
+    "draining": (
+        (PODS, "get", ""),
+        (PODS, "patch", ""),
+        (PODS, "patch", "status"),
+        *((kind, "get", "") for kind in WORKLOADS.values()),
+        *((kind, "list", "") for kind in (SERVICES, INFERENCE_POOLS, EARLIER_INFERENCE_POOLS)),
+    ),
 }
 _TOLD_ABOUT: Final = (
     HORIZONTAL_POD_AUTOSCALERS,
@@ -152,6 +161,10 @@ def _acting(settings: ControllerSettings) -> Iterator[Need]:
         for kind, verb, subresource in _BY_ACTUATOR.get(actuator.name, ()):
             for namespace in settings.namespaces or ("",):
                 yield Need(Rule(kind, verb, namespace, subresource), why)
+        if actuator.name == "draining":
+            for namespace in settings.namespaces or ("",):
+                rule = Rule(PODS, "patch", namespace, "status")
+                yield Need(rule, "readiness gates of pods, which clusters before 1.22 need", must=False)
         if actuator.name == "epp":
             yield from _picking(actuator.options)
 
