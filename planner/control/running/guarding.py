@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from models.cycle_record import VariantDecision
@@ -13,10 +13,20 @@ from planner.control.deciding.contract import Decided
 from planner.control.deciding.waking import WOKEN
 from planner.control.protocols import ClusterReading, Decision
 
-__all__ = ["as_they_are", "guarded", "held_after_failure", "held_as_decided", "stay_awake", "with_conditions"]
+__all__ = [
+    "Footing",
+    "as_they_are",
+    "guarded",
+    "held_after_failure",
+    "held_as_decided",
+    "held_too_late",
+    "stay_awake",
+    "with_conditions",
+]
 
 HELD: Final = "HeldUnseen"
 NOT_COMPLETE: Final = "HeldIncomplete"
+LATE: Final = "HeldTooLate"
 FAILED: Final = "HeldAfterFailure"
 _WOKEN_S: Final = 300.0
 
@@ -57,6 +67,18 @@ _REMEDY: Final = (
 )
 
 
+def held_too_late(decided: Decided) -> Decided:
+    """Every variant at what it has: what was decided rests on what may not be so any more."""
+    message = "the cycle took too long, and what was decided may not fit any more"
+    held = tuple(
+        replace(each, desired=each.variant.wanted, reason=LATE, message=message, victims=())
+        if each.variant.wanted is not None
+        else each
+        for each in decided.decisions
+    )
+    return replace(decided, decisions=held)
+
+
 def stay_awake(
     decisions: Sequence[Decision], woken: Mapping[VariantRef, float], now_s: float
 ) -> tuple[Decision, ...]:
@@ -78,22 +100,40 @@ def stay_awake(
     return tuple(map(awake, decisions))
 
 
-def guarded(
-    decisions: Sequence[Decision], observation: Observation, unseen: frozenset[tuple[str, str, str]]
-) -> tuple[Decision, ...]:
-    """Decisions that nothing rests on are not made: of variants that were not seen, and scale-ins on half a picture."""
-    return tuple(_guard(each, complete=observation.complete, unseen=unseen) for each in decisions)
+@dataclass(frozen=True, slots=True)
+class Footing:
+    """What decisions rest on.
+
+    Attributes:
+        complete: every source answered.
+        unseen: variants (cluster, namespace, name) that are as they were seen before: their cluster did not answer.
+        last: decisions of the cycle before.
+    """
+
+    complete: bool
+    unseen: frozenset[tuple[str, str, str]]
+    last: Mapping[VariantRef, VariantDecision]
 
 
-def _guard(decision: Decision, *, complete: bool, unseen: frozenset[tuple[str, str, str]]) -> Decision:
+def guarded(decisions: Sequence[Decision], footing: Footing) -> tuple[Decision, ...]:
+    """Decisions that nothing rests on are not made.
+
+    What was not seen keeps what was decided last, and nothing is scaled in on half a picture.
+    """
+    return tuple(_guard(each, footing) for each in decisions)
+
+
+def _guard(decision: Decision, footing: Footing) -> Decision:
     variant = decision.variant
-    wanted = variant.wanted
-    if wanted is None or decision.desired == wanted:
+    wanted, ref = variant.wanted, ref_of(variant)
+    if wanted is None:
         return decision
-    if tuple(ref_of(variant)) in unseen:
-        message = "its cluster does not answer; it is held as it was seen last"
-        return replace(decision, desired=wanted, reason=HELD, message=message, victims=())
-    if not complete and decision.desired < wanted:
+    if tuple(ref) in footing.unseen:
+        known = footing.last.get(ref)
+        kept = wanted if known is None or known.desired is None else known.desired
+        message = "its cluster does not answer; what was decided last stays"
+        return replace(decision, desired=kept, reason=HELD, message=message, victims=())
+    if not footing.complete and decision.desired < wanted:
         message = "a source did not answer, and nothing is scaled in on half a picture"
         return replace(decision, desired=wanted, reason=NOT_COMPLETE, message=message, victims=())
     return decision

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
+from typing import Final
 
 from models.controller import ControllerSettings
 from models.cycle_record import CycleKind, CycleRecord, CycleReport, VariantDecision
@@ -20,10 +21,12 @@ from planner.control.protocols import Decision, Outcome
 from planner.control.running.cycle_meters import CycleMeters
 from planner.control.running.events import Events
 from planner.control.running.guarding import (
+    Footing,
     as_they_are,
     guarded,
     held_after_failure,
     held_as_decided,
+    held_too_late,
     stay_awake,
     with_conditions,
 )
@@ -38,7 +41,9 @@ from planner.control.running.recording import Records
 from planner.control.running.recounting import CycleFacts, decision_row, record_of
 from planner.control.running.sharding import is_ours, share_of
 
-__all__ = ["Loop", "Parts"]
+__all__ = ["Loop", "Parts", "written_by"]
+
+_LEASES: Final = " leases.coordination.k8s.io"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,13 +137,16 @@ class Loop:
         with phases.of("decide"):
             judged = self._judged(sight, observation, settings, memory, now_s)
         with phases.of("check"):
-            judged = self._checked(judged, settings)
+            judged = self._checked(judged, settings, Footing(observation.complete, sight.unseen, self.rows))
         late = phases.total_s > settings.timeout_s
         leads = parts.election.leading
         with phases.of("act"):
+            before = written_by(parts.actuators)
             outcomes = () if late or not leads else self._act(judged.decided, observation, settings)
+            writes = written_by(parts.actuators) - before
         findings = [*config_findings, *people_findings, *judged.decided.findings]
         if late:
+            judged = replace(judged, decided=held_too_late(judged.decided), raised=self.memory.surged)
             parts.meters.count("late_cycles_total")
             problem = f"the cycle took {phases.total_s:.1f} s and may take {settings.timeout_s:g} s; nothing was changed"
             findings.append(
@@ -157,7 +165,7 @@ class Loop:
             findings=tuple(findings),
             seconds=phases.seconds,
             dry_run=not settings.act,
-            writes=sum(each.changed and each.applied for each in outcomes),
+            writes=writes,
         )
         self._remember(judged, outcomes)
         return self._written(facts, failed=judged.failed or late, edits=edits)
@@ -198,7 +206,7 @@ class Loop:
         decided = replace(decided, findings=(*decided.findings, *leaving.findings))
         proposed = {ref_of(each.variant): each.desired for each in decided.decisions}
         decisions, raised = self._people_first(decided.decisions, leaving, memory, settings, now_s)
-        held = guarded(decisions, observation, sight.unseen)
+        held = guarded(decisions, Footing(observation.complete, sight.unseen, self.rows))
         return _Judged(
             replace(decided, decisions=held), proposed, raised, replace(memory, deciding=state), failed
         )
@@ -225,7 +233,7 @@ class Loop:
         before = {ref: extra for ref, extra in memory.surged.items() if ref not in stay}
         return kept, before | {ref: extra for ref, extra in raised.items() if ref in stay}
 
-    def _checked(self, judged: _Judged, settings: ControllerSettings) -> _Judged:
+    def _checked(self, judged: _Judged, settings: ControllerSettings, footing: Footing) -> _Judged:
         """Decisions against what the clusters say now, where anything is to change; pauses of the meantime count too."""
         if not any(
             each.variant.wanted is not None and each.desired != each.variant.wanted
@@ -242,7 +250,7 @@ class Loop:
         except Exception as cause:
             decided = held_as_decided(judged.decided, cause)
         say = PeopleSay(settings=settings, now_s=now_s, hands=judged.memory.hands.notes)
-        kept = respected(as_they_are(decided.decisions, fresh), say)
+        kept = guarded(respected(as_they_are(decided.decisions, fresh), say), footing)
         final = {ref_of(each.variant): each.desired for each in kept}
         stay = {
             ref for each in judged.decided.decisions if final.get(ref := ref_of(each.variant)) == each.desired
@@ -328,6 +336,11 @@ class Loop:
 
     def _new_findings(self, record: CycleRecord) -> bool:
         return bool({each.subject for each in record.findings} - {each.subject for each in self.findings})
+
+
+def written_by(actuators: Actuators) -> int:
+    """Writes to clusters so far, without those of the election, which goes on beside."""
+    return sum(amount for what, amount in actuators.writes.items() if not what.endswith(_LEASES))
 
 
 def _changed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from models.cycle_record import CycleKind, CycleRecord
 from models.observation import Observation, TrafficObservation, VariantObservation
@@ -13,12 +13,10 @@ from planner.control.deciding.contract import Decided
 from planner.control.deciding.people import PeopleSay, respected
 from planner.control.deciding.waking import asleep, wake
 from planner.control.protocols import ClusterReading, Decision, Inventory
+from planner.control.running.loop import Loop, written_by
 from planner.control.running.phases import Phases
 from planner.control.running.recounting import CycleFacts, decision_row, record_of
 from planner.control.running.sharding import is_ours
-
-if TYPE_CHECKING:
-    from planner.control.running.loop import Loop
 
 __all__ = ["Waking"]
 
@@ -97,7 +95,9 @@ class Waking:
         if not parts.election.leading:
             return None
         with phases.of("act"):
+            before = written_by(parts.actuators)
             outcomes = parts.actuators.act(decided.decisions, dry_run=not settings.act)
+            writes = written_by(parts.actuators) - before
         rows = [decision_row(each, 1) for each in decided.decisions]
         parts.meters.count("wakings_total", sum(row.changes for row in rows))
         loop.woke([ref_of(each.variant) for each in decided.decisions if each.desired], rows)
@@ -117,7 +117,7 @@ class Waking:
             outcomes=outcomes,
             seconds=phases.seconds,
             dry_run=not settings.act,
-            writes=sum(each.changed and each.applied for each in outcomes),
+            writes=writes,
         )
         changed = [ref_of(each.variant) for each in decided.decisions]
         record = record_of(facts, CycleKind.WOKEN, rows, changed=changed, previous=loop.previous)
