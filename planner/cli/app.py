@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from planner import __version__
 from planner.cli.commands import importing as formats
 from planner.cli.commands import knowledge
+from planner.cli.commands.analyze import AnalyzeOptions, analyze
 from planner.cli.commands.apply import ApplyOptions, apply
 from planner.cli.commands.calibrate import CalibrateOptions, calibrate
 from planner.cli.commands.check import CheckOptions, check
@@ -71,6 +72,7 @@ app.command("export")(takes(ExportOptions)(export))
 app.command("commands")(takes(CommandsOptions)(commands))
 app.command("apply")(takes(ApplyOptions)(apply))
 app.command("observe")(takes(ObserveOptions)(observe))
+app.command("analyze")(takes(AnalyzeOptions)(analyze))
 app.command("calibrate")(takes(CalibrateOptions)(calibrate))
 app.command("reproduce")(takes(ReproduceOptions)(reproduce))
 app.add_typer(catalog, name="catalog")

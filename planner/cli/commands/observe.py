@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from models.observation import Finding, Observation, VariantObservation
     from planner.control.protocols import MetricsReading
 
-__all__ = ["TOKEN_VARIABLE", "ObserveOptions", "observe"]
+__all__ = ["TOKEN_VARIABLE", "ObserveOptions", "observation_output", "observe", "seen_by"]
 
 _HEAD: Final = '{"at_s":'
 _WAYS: Final = (
@@ -90,10 +90,10 @@ def observe(options: ObserveOptions) -> ExitCode:
 
     Exit code 4 when a source did not answer in full, 3 when --check found something.
     """
-    output = _output(options)
+    output = observation_output(options)
     if output is not None:
         output.check()
-    seen, checked = _seen(options)
+    seen, checked = seen_by(options)
     if output is not None:
         output.write(f"{seen.canonical_json()}\n")
     if options.as_json and not (output is not None and output.on_stdout):
@@ -109,7 +109,8 @@ def observe(options: ObserveOptions) -> ExitCode:
     return ExitCode.NOT_KEPT if options.check and checked else ExitCode.DONE
 
 
-def _output(options: ObserveOptions) -> Output | None:
+def observation_output(options: ObserveOptions) -> Output | None:
+    """Where the observation is to be written; None: nowhere."""
     if options.output is None:
         return None
     return Output(
@@ -124,8 +125,12 @@ def _files(options: ObserveOptions) -> list[str]:
     return [*options.metrics, *(options.more or ())] if options.metrics else []
 
 
-def _seen(options: ObserveOptions) -> tuple[Observation, Sequence[Finding]]:
-    """The observation, and what the self-check found."""
+def seen_by(options: ObserveOptions) -> tuple[Observation, Sequence[Finding]]:
+    """The observation, and what the self-check found.
+
+    Raises:
+        ConfigurationError: options that do not go together, or are wrong; lists all of it.
+    """
     ways = [way for way in (options.prometheus, options.metrics, options.endpoint) if way]
     alone = options.kubernetes and not ways
     gathering = Gathering()
