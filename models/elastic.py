@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from models.units import Count, PositiveCount, PositiveRps, Seconds, Tokens
+from models.units import Count, PositiveCount, PositiveRps, PositiveSeconds, Seconds, Tokens, Usd
 from models.value import Value
 
 __all__ = [
@@ -81,7 +81,7 @@ class ElasticEngine(Value):
     drains: bool = Field(
         False, description="VLLM_ELASTIC_EP_DRAIN_REQUESTS=1: running requests end before a commit"
     )
-    drain_timeout_s: PositiveCount = Field(120, le=86_400, description="drain_timeout of a call, s")
+    drain_timeout_s: PositiveSeconds = Field(120.0, le=86_400, description="drain_timeout of a call, whole s")
     memory_utilization: float = Field(0.8, gt=0, le=1, description="--gpu-memory-utilization")
     guarded: bool = Field(
         False,
@@ -165,12 +165,8 @@ class ElasticDeployment(Value):
     measured: tuple[MeasuredResize, ...] = Field(
         (), max_length=1000, description="resizes that were measured; they go before the model of stages"
     )
-    kv_binds: bool = Field(
-        False,
-        description="requests wait for KV cache, not for compute: only a redeploy gives a rank more of it",
-    )
-    request_value_usd: float = Field(
-        0.001, ge=0, le=1e6, description="value of a request that is lost or delayed by a resize, $"
+    request_value_usd: Usd = Field(
+        0.001, description="value of a request that is lost or delayed by a resize, $"
     )
     url: str | None = Field(None, max_length=2000, description="of its API server, or of the one of rank 0")
     allow_old_version: bool = Field(

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     PERCENTILE_NOT_MEASURED = "percentile_not_measured"
     SLO_NOT_MET = "slo_not_met"
     SHAPE_NOT_CARRIED = "shape_not_carried"
+    SIZE_NOT_REACHABLE = "size_not_reachable"
     POD_LARGER_THAN_NODE = "pod_larger_than_node"
     UNKNOWN_PRICE = "unknown_price"
     UNKNOWN_POWER = "unknown_power"

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from models.ids import NodeId, PoolId, ServiceId, VariantId
-from models.units import Count, Ratio, Share
+from models.units import Count, PositiveCount, Ratio, Share
 from models.value import Value
 
 __all__ = ["Fleet", "RunningReplica", "RunningVariant"]
@@ -31,6 +31,11 @@ class RunningVariant(Value):
     pool: PoolId = Field(description="pool the replicas run in")
     replicas: Count = Field(description="ready replicas")
     pending: Count = Field(0, description="replicas on order beside the ready ones: created, not yet ready")
+    ranks: PositiveCount | None = Field(
+        None,
+        le=4096,
+        description="data-parallel ranks that each of them has now (Elastic EP); None: as launched",
+    )
     details: tuple[RunningReplica, ...] = Field((), description="ready replicas of which more is known")
 
     @model_validator(mode="after")

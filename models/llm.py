@@ -53,7 +53,7 @@ class GroupedQueryAttention(Value):
     )
 
     @model_serializer(mode="wrap")
-    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _with_kind(self, write: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a type would stand for the schema
         """The fields, and the kind also where defaults are left out: by it they are read again."""
         return {"kind": self.kind, **write(self)}
 
@@ -93,7 +93,7 @@ class LatentAttention(Value):
     )
 
     @model_serializer(mode="wrap")
-    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _with_kind(self, write: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a type would stand for the schema
         """The fields, and the kind also where defaults are left out: by it they are read again."""
         return {"kind": self.kind, **write(self)}
 

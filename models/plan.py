@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from models.ids import CandidateId, NodeId, PoolId, ServiceId, VariantId
+from models.problem import Resize
 from models.units import Count, PositiveCount, Seconds, Share
 from models.value import Value
 from models.violation import Violation
@@ -36,9 +37,13 @@ class WaveLimits(Value):
 
 
 class StepKind(StrEnum):
-    """What a step does. ``await`` commands nothing; ``drain`` takes traffic away, ``remove`` then lowers the count."""
+    """What a step does. ``await`` commands nothing; ``drain`` takes traffic away, ``remove`` then lowers the count.
+
+    ``resize`` comes twice: replicas of a candidate are no more what they were, and are what they become.
+    """
 
     ADD_NODES = "add_nodes"
+    RESIZE = "resize"
     CANCEL = "cancel"
     AWAIT = "await"
     START = "start"
@@ -68,6 +73,9 @@ class Step(Value):
     nodes: tuple[NodeId, ...] = Field(
         (),
         description="nodes of the pods that start, drain or stop, one entry per pod; empty where they are not known",
+    )
+    resize: Resize | None = Field(
+        None, description="how replicas change their size; told with what they become"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import Field
 
+from models.elastic import ResizeMode
 from models.explanation import Rejection
 from models.hardware import NodeGrowth, PowerDomain, Quota
 from models.ids import (
@@ -53,6 +54,7 @@ __all__ = [
     "NodeState",
     "PoolState",
     "Problem",
+    "Resize",
     "ServingPath",
     "VariantBounds",
     "candidate_id",
@@ -158,6 +160,27 @@ class BucketRating(Value):
     )
 
 
+class Resize(Value):
+    """One way for a running elastic deployment to another size, with what it takes."""
+
+    of: CandidateId = Field(description="candidate that these replicas are now")
+    mode: ResizeMode = Field(description="how the size changes")
+    from_ranks: PositiveCount = Field(description="data-parallel ranks now")
+    to_ranks: PositiveCount = Field(description="data-parallel ranks then")
+    downtime_s: Seconds = Field(description="nobody is served, expected, s")
+    lead_s: Seconds = Field(description="from the call until the whole capacity is there, expected, s")
+    idle_gpu_seconds: float = Field(
+        ge=0,
+        le=1e15,
+        description="accelerator-seconds that serve nobody, expected",
+        json_schema_extra={"unit": "GPU s"},
+    )
+    hindered_requests: float = Field(
+        ge=0, le=1e15, description="requests that are lost or delayed by it, expected"
+    )
+    moving_gpus: PositiveCount = Field(description="accelerators of one replica that are held while it runs")
+
+
 class Candidate(Value):
     """A variant placed in a pool: what one replica carries, holds and costs.
 
@@ -207,6 +230,9 @@ class Candidate(Value):
     max_replicas: Count | None = Field(None, description="replicas of this candidate at most; None: no bound")
     current: Count = Field(0, description="ready replicas")
     pending: Count = Field(0, description="replicas on order beside the ready ones")
+    resize: Resize | None = Field(
+        None, description="the way by which its replicas come to be; None: they stay as they are, or start"
+    )
     unrated: bool = Field(
         False, description="nothing says what it carries: it holds what it runs on and serves nothing"
     )

@@ -130,7 +130,11 @@ class ResizeEstimate(Value):
     downtime: Pace = Field(description="in-flight requests stop, new ones are refused")
     total: Pace = Field(description="from the call to its end")
     balance: Pace = Field(description="after that, until experts have moved and the whole capacity is there")
-    idle_gpu_s: float = Field(ge=0, description="accelerator-seconds that serve nobody, expected")
+    idle_gpu_seconds: float = Field(
+        ge=0,
+        description="accelerator-seconds that serve nobody, expected",
+        json_schema_extra={"unit": "GPU s"},
+    )
     peak_gpus: PositiveCount = Field(description="accelerators held at once while it runs")
     origin: Origin = Field(description="whether its times were measured, or come from the model of stages")
     assumptions: tuple[str, ...] = Field((), description="what the times rest on, one sentence each")

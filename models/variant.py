@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from models.elastic import ElasticDeployment
 from models.engine import EngineArguments
 from models.ids import AcceleratorId, Name, PoolId, VariantId
 from models.llm import Precision
@@ -190,6 +191,9 @@ class Variant(Value):
     )
     object: KubernetesObject | None = Field(
         None, description="whose replica count is scaled; None: nobody said"
+    )
+    elastic: ElasticDeployment | None = Field(
+        None, description="its replicas change size in place (Elastic EP); None: they do not"
     )
 
     @model_validator(mode="after")

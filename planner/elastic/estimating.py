@@ -158,7 +158,7 @@ def _estimate(
         downtime=times.downtime,
         total=times.total,
         balance=times.balance,
-        idle_gpu_s=_idle_gpu_s(question, times.downtime.expected_s, times.total.expected_s),
+        idle_gpu_seconds=_idle_gpu_s(question, times.downtime.expected_s, times.total.expected_s),
         peak_gpus=_peak_gpus(question),
         origin=origin,
         assumptions=assumptions,

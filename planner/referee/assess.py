@@ -8,7 +8,7 @@ from models.problem import Problem
 from models.report import Assessment, Violation
 from models.solution import Solution
 from planner.collecting import collection_paused
-from planner.referee import by_length, money_power, physical, traffic
+from planner.referee import by_length, elastic, money_power, physical, traffic
 from planner.referee.borrowing import borrowing
 from planner.referee.change import change, changes
 from planner.referee.claims import claims
@@ -38,6 +38,8 @@ _FAMILIES = (
     by_length.survive_by_length,
     physical.ratio,
     physical.variants,
+    elastic.elastic,
+    elastic.moving,
 )
 
 

@@ -12,9 +12,11 @@ __all__ = ["change", "changes"]
 
 
 def changes(index: Index, moves: int) -> int:
-    """Σ |n_c − on order_c| + moves."""
+    """Σ |n_c − on order_c| + moves; a replica that changes its size is one change: it leaves what it was."""
     return moves + sum(
-        abs(index.count(candidate) - candidate.on_order) for candidate in index.problem.candidates
+        abs(index.count(candidate) - candidate.on_order)
+        for candidate in index.problem.candidates
+        if candidate.resize is None
     )
 
 

@@ -6,6 +6,7 @@ from models.plan import Plan, WaveLimits
 from models.problem import Problem
 from models.solution import Solution
 from planner.rollout.judge import Tick, never
+from planner.rollout.resizing import changes_of, roll_out_changes
 from planner.rollout.slack import Question, find_order, why_stuck
 from planner.rollout.writing import plan_of
 
@@ -33,8 +34,19 @@ def roll_out(
     Raises:
         ConfigurationError: the solution has no plan or is of another problem, or no step can be as small as is asked.
     """
-    question = Question(problem, solution, limits or WaveLimits(), tick)
+    changes = changes_of(problem, solution)
+    if changes:
+
+        def others(between: Problem, goal: Solution) -> Plan:
+            return _roll_out(Question(between, goal, limits or WaveLimits(), tick))
+
+        plan = roll_out_changes(problem, solution, changes, roll_out=others)
+        return plan.but(derived_from=solution.fingerprint)
+    return _roll_out(Question(problem, solution, limits or WaveLimits(), tick))
+
+
+def _roll_out(question: Question) -> Plan:
     judge = question.judge()
     order = find_order(judge)
-    plan = plan_of(judge.task, order, question.limits).but(derived_from=solution.fingerprint)
+    plan = plan_of(judge.task, order, question.limits).but(derived_from=question.solution.fingerprint)
     return plan if order.done else plan.but(stuck=why_stuck(question, judge, order))

@@ -128,8 +128,22 @@ def _changes(plan: Plan, problem: Problem) -> Iterator[tuple[float, PoolId, int,
                 yield bar.end_s, bar.step.pool, 0, bar.gpus
             case StepKind.REMOVE_NODES:
                 yield bar.end_s, bar.step.pool, 0, -bar.gpus
+            case StepKind.RESIZE:
+                yield from _resizing(bar, problem)
             case StepKind.AWAIT | StepKind.DRAIN:
                 yield bar.start_s, bar.step.pool, 0, 0
+
+
+def _resizing(bar: Bar, problem: Problem) -> Iterator[tuple[float, PoolId, int, int]]:
+    """Told with the side that has another size than now: both sides together hold so many while it runs."""
+    resize = problem.candidate[bar.step.candidate].resize if bar.step.candidate is not None else None
+    if resize is None or bar.step.candidate is None:
+        return
+    way, stays = problem.candidate[bar.step.candidate], problem.candidate[resize.of]
+    before, after = (stays, way) if bar.step.after > bar.step.before else (way, stays)
+    moving = max(resize.moving_gpus, before.gpus, after.gpus)
+    yield bar.start_s, bar.step.pool, (moving - before.gpus) * bar.step.count, 0
+    yield bar.end_s, bar.step.pool, (after.gpus - moving) * bar.step.count, 0
 
 
 def _held(problem: Problem, counts: dict[CandidateId, int]) -> Counter[PoolId]:

@@ -20,6 +20,7 @@ BACK: Final[dict[StepKind, tuple[StepKind, ...]]] = {
     StepKind.DRAIN: (),
     StepKind.REMOVE: (StepKind.START,),
     StepKind.CANCEL: (StepKind.START,),
+    StepKind.RESIZE: (StepKind.RESIZE,),
 }
 CHANGE: Final = {
     StepKind.ADD_NODES: 1,
@@ -86,5 +87,6 @@ def _numbered(turned: Iterable[Turned], now: dict[CandidateId | PoolId, int]) ->
     for kind, step in sorted(turned, key=lambda it: ORDER_OF_KINDS.index(it[0])):
         key = step.candidate or step.pool
         before = now[key]
-        now[key] = before + CHANGE.get(kind, 0) * step.count
+        change = step.before - step.after if kind is StepKind.RESIZE else CHANGE.get(kind, 0) * step.count
+        now[key] = before + change
         yield step.but(kind=kind, before=before, after=now[key])

@@ -41,7 +41,7 @@ def _seconds(step: Step, problem: Problem, limits: WaveLimits) -> float:
         return limits.node_start_s
     if step.kind is StepKind.DRAIN:
         return limits.drain_s
-    if step.kind in (StepKind.START, StepKind.AWAIT) and step.candidate is not None:
+    if step.kind in (StepKind.START, StepKind.AWAIT, StepKind.RESIZE) and step.candidate is not None:
         return problem.candidate[step.candidate].startup_s
     return 0.0
 

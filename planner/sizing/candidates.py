@@ -13,6 +13,7 @@ from models.problem import Candidate, PoolState, candidate_id
 from models.scenario import Scenario
 from models.variant import KubernetesObject, Variant
 from models.workload import Service
+from planner.sizing.elastic import Expanded
 from planner.sizing.mixing import MixRating
 from planner.sizing.money import Price, price_of
 from planner.sizing.names import Names
@@ -37,6 +38,7 @@ class Setting:
         running: what runs now.
         capped: pools that a power cap speaks of.
         guests: batch services by the service whose replicas they may share.
+        elastic: what elastic variants became.
     """
 
     scenario: Scenario
@@ -46,6 +48,7 @@ class Setting:
     running: Running
     capped: frozenset[PoolId]
     guests: Mapping[ServiceId, Sequence[Service]]
+    elastic: Expanded
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ def candidate_of(offer: Offer, rating: MixRating, price: Price, setting: Setting
     service, variant = offer.service, offer.variant
     place = (service.id, variant.id, offer.pool.id)
     kv_tokens = rating.kv_capacity_tokens
+    way = setting.elastic.ways.get((service.id, variant.id))
+    stays = (service.id, variant.id) in setting.elastic.staying
     return Candidate(
         id=candidate_id(*place, offer.domain),
         service=service.id,
@@ -140,6 +145,8 @@ def candidate_of(offer: Offer, rating: MixRating, price: Price, setting: Setting
         current=offer.tally.current,
         pending=offer.tally.pending,
         scale_in_permitted=setting.running.scale_in_permitted(place),
+        max_replicas=offer.tally.on_order if stays else None,
+        resize=None if way is None else way.resize(service.id, offer.domain),
         max_step_up=variant.max_step_up,
         max_step_down=variant.max_step_down,
         object=_object(service, variant),

@@ -15,6 +15,7 @@ from planner.errors import ConfigurationError, Finding
 from planner.sizing.candidates import Offer, Setting, candidate_of, nowhere, offers, rejection_of
 from planner.sizing.contradictions import contradiction_findings
 from planner.sizing.demands import demand_of
+from planner.sizing.elastic import Expanded, elastic_findings, expanded
 from planner.sizing.leftovers import leftover, leftover_findings
 from planner.sizing.money import cost_unit, money_findings
 from planner.sizing.names import Names, normalized
@@ -52,9 +53,15 @@ def size(
     names = Names(scenario, catalog)
     # Later checks look names up, so they wait until all names are known.
     _refuse(reference_findings(scenario, names, catalog.profiles))
-    _refuse((*contradiction_findings(scenario, names), *power_findings(scenario, names)))
+    _refuse(
+        (
+            *contradiction_findings(scenario, names),
+            *power_findings(scenario, names),
+            *elastic_findings(scenario, names),
+        )
+    )
     rate = rate or rate_by_profiles(catalog.profiles, scenario.performance, queueing=catalog.queueing)
-    setting = _setting(normalized(scenario, names), names, rate)
+    setting = _setting(expanded(normalized(scenario, names), names), names, rate)
     found = [offer for service in _services(setting) for offer in offers(service, setting)]
     counted = [offer for offer in found if offer.refusal is None or offer.tally.on_order]
     priced = [(o.service.id, o.variant.id, o.price) for o in counted if o.price is not None]
@@ -73,8 +80,9 @@ def _refuse(findings: Iterable[Finding]) -> None:
         raise ConfigurationError.from_findings(found)
 
 
-def _setting(scenario: Scenario, names: Names, rate: Rate) -> Setting:
+def _setting(wide: Expanded, names: Names, rate: Rate) -> Setting:
     """Everything that candidates of a normalized scenario share."""
+    scenario = wide.scenario
     limits = scenario.limits
     states = (pool_state(p, names.accelerators[p.accelerator], limits.power_basis) for p in scenario.pools)
     pools: dict[PoolId, PoolState] = {state.id: state for state in sorted(states, key=lambda state: state.id)}
@@ -86,6 +94,7 @@ def _setting(scenario: Scenario, names: Names, rate: Rate) -> Setting:
         running=Running(scenario, pools),
         capped=capped_pools(resolved_domains(scenario)),
         guests=_guests(scenario),
+        elastic=wide,
     )
 
 
@@ -104,7 +113,7 @@ def _services(setting: Setting) -> list[Service]:
 def _problem(setting: Setting, found: Sequence[Offer]) -> Problem:
     """Everything but the unit of the costs and where the problem is from."""
     scenario, limits = setting.scenario, setting.scenario.limits
-    candidates = tuple(sorted(_candidates(setting, found), key=lambda candidate: candidate.id))
+    candidates = tuple(sorted(_present(_candidates(setting, found)), key=lambda candidate: candidate.id))
     of_service: dict[ServiceId, list[Candidate]] = {service.id: [] for service in scenario.services}
     for candidate in candidates:
         of_service[candidate.service].append(candidate)
@@ -142,6 +151,13 @@ def _candidates(setting: Setting, found: Sequence[Offer]) -> Iterator[Candidate]
             yield leftover(offer, offer.price, setting, roles=roles[offer.service.id])
 
 
+def _present(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Ways of elastic replicas only where there are some to go that way."""
+    found = list(candidates)
+    running = {candidate.id for candidate in found if candidate.current}
+    return [c for c in found if c.resize is None or c.resize.of in running]
+
+
 def _incumbents(found: Sequence[Offer]) -> list[Incumbent]:
     """Seats of the replicas that run, sorted by candidate and nodes."""
     seats = [
@@ -160,6 +176,7 @@ def _rejected(setting: Setting, found: Sequence[Offer]) -> tuple[Rejection, ...]
     """Each rejection once (fabric domains of a pool often share one), sorted."""
     rejections = [rejection_of(offer, offer.refusal) for offer in found if offer.refusal is not None]
     rejections += [rejection for service in _services(setting) for rejection in nowhere(service, setting)]
+    rejections += setting.elastic.refused
     rejections += uncarried_shapes(_services(setting), found, setting.ratings)
     by_text = {rejection.canonical_json(): rejection for rejection in rejections}
     return tuple(

@@ -81,6 +81,10 @@ _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
         "its stated rates say that it carries no requests of {asked_shape} tokens inside the promises",
         "its stated rates say that it carries no such requests inside the promises",
     ),
+    Reason.SIZE_NOT_REACHABLE: (
+        "{from_ranks} ranks cannot become {to_ranks} in place: {because}",
+        "this size cannot be reached in place",
+    ),
     Reason.POD_LARGER_THAN_NODE: (
         "a pod needs {gpus_per_pod} and the largest node has {largest_node_gpus}",
         "a pod needs more GPUs than any node has",

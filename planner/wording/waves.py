@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from models.plan import Plan, Step, StepKind, Stuck, Wave
+from models.problem import Resize
 from models.report import Assessment, Comparison, FewestMoves
 from planner.wording.numbers import money, number, number_up, percent, quantity
 from planner.wording.phrases import counted
@@ -21,6 +22,7 @@ _HOURS_FROM_S: Final = 3 * 3600
 
 _DO: Final = {
     StepKind.ADD_NODES: "add",
+    StepKind.RESIZE: "resize",
     StepKind.CANCEL: "cancel what is on order:",
     StepKind.AWAIT: "wait for what is on order:",
     StepKind.START: "start",
@@ -53,6 +55,7 @@ def wave_sentence(wave: Wave, *, most: int | None = None) -> str:
         step
         for step in wave.steps
         if not (step.kind is StepKind.REMOVE and drained.get(step.candidate) == step.count)
+        and not (step.kind is StepKind.RESIZE and step.resize is None)
     ]
     parts = [
         f"{_DO[kind]} {', '.join(map(_what, steps))}"
@@ -116,7 +119,17 @@ def _what(step: Step) -> str:
     if step.candidate is None:
         way = "from" if step.kind is StepKind.REMOVE_NODES else "to"
         return f"{counted(step.count, 'node')} {way} {step.pool}"
+    if step.resize is not None:
+        return _resized(step, step.resize)
     return f"{step.count} × {step.service}/{step.variant} on {step.pool}"
+
+
+def _resized(step: Step, resize: Resize) -> str:
+    """``1 × chat/moe@rack from 16 to 20 ranks by C (0.82 s without service)``."""
+    sizes = (resize.from_ranks, resize.to_ranks)
+    before, after = sizes if step.after > step.before else sizes[::-1]
+    down = f"{time_span(resize.downtime_s)} without service" if resize.downtime_s else "none without service"
+    return f"{step.count} × {resize.of} from {before} to {after} ranks by {resize.mode.value} ({down})"
 
 
 def _difference(value: float, beside: float) -> str:

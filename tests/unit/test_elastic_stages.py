@@ -81,8 +81,8 @@ def test_where_each_stage_stands_is_what_tells_the_three_apart() -> None:
 
 
 def test_idle_accelerators_are_those_that_the_source_leads_to() -> None:
-    assert estimate_resize(asked(C)).idle_gpu_s == pytest.approx(369 + 13, abs=1)
-    assert estimate_resize(asked(ResizeMode.RESTART)).idle_gpu_s == pytest.approx(3940, abs=1)
+    assert estimate_resize(asked(C)).idle_gpu_seconds == pytest.approx(369 + 13, abs=1)
+    assert estimate_resize(asked(ResizeMode.RESTART)).idle_gpu_seconds == pytest.approx(3940, abs=1)
 
 
 def test_a_restart_serves_nobody_and_a_redeploy_holds_both() -> None:

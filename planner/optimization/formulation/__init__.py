@@ -8,7 +8,7 @@ from typing import Final
 
 from models.problem import Problem
 from planner.collecting import collection_paused
-from planner.optimization.formulation import budgets, by_length, counts, physical, traffic
+from planner.optimization.formulation import budgets, by_length, counts, elastic, physical, traffic
 from planner.optimization.formulation.columns import columns, upper_bounds
 from planner.optimization.formulation.index import Index
 from planner.optimization.formulation.placement import incumbents_rows, placement
@@ -36,6 +36,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     by_length.survive_rows,
     counts.ratio_rows,
     counts.change_rows,
+    elastic.elastic_rows,
+    elastic.moving_rows,
 )
 """Every family whose rows follow from the index alone; placement, incumbents and variants bring columns of their own."""
 
@@ -45,6 +47,8 @@ _LASTING: Final[Mapping[Family, frozenset[str]]] = {
     budgets.power_rows: frozenset({"candidates", "mode", "pools", "power", "power_basis"}),
     budgets.spend_rows: frozenset({"candidates", "pools", "spend_usd_per_h"}),
     counts.safe_scale_in_rows: frozenset({"candidates"}),
+    elastic.elastic_rows: frozenset({"candidates"}),
+    elastic.moving_rows: frozenset({"candidates", "incumbents", "mode", "pools"}),
     counts.change_rows: frozenset(
         {"candidates", "incumbents", "incumbents_rule", "max_changes", "mode", "pools"}
     ),

@@ -88,6 +88,8 @@ def change_terms(index: Index) -> tuple[dict[Key, int], int]:
     constant = 0
     movable = index.tracked if index.problem.incumbents_rule is IncumbentsRule.MOVABLE else frozenset()
     for candidate in index.problem.candidates:
+        if candidate.resize is not None:
+            continue  # what it was before goes: that is the change
         terms[replicas(candidate)] += 1
         constant -= candidate.on_order
         if candidate.on_order:

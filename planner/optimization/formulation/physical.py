@@ -10,21 +10,26 @@ from models.problem import PoolState
 from planner.optimization.formulation.index import Index, added, kept, replicas
 from planner.optimization.program import Key, Row
 
-__all__ = ["gpus_rows", "nodes_rows", "pods_on"]
+__all__ = ["gpus_rows", "held_terms", "nodes_rows", "pods_on"]
 
 
 def gpus_rows(index: Index) -> Iterator[Row]:
     """Σ g[c]·n[c] ≤ usable[p] + G[p]·m[p];  kept pods on nodes that take no new ones count as usable."""
     for pool in index.problem.pools:
-        if not index.bounded(pool):
-            continue
-        terms: dict[Key, int] = {replicas(c): c.gpus for c in index.by_pool[pool.id]}
-        if pool.growth is not None:
-            terms[added(pool)] = -pool.growth.gpus_per_node
-        for key, gpus in _kept_on_closed_nodes(index, pool).items():
-            terms[key] = terms.get(key, 0) - gpus
-        usable = sum(node.free_gpus for node in pool.nodes if node.accepts_pods and node.holds_pods)
-        yield Row(("gpus", pool.id), terms, upper=usable)
+        if index.bounded(pool):
+            terms, usable = held_terms(index, pool)
+            yield Row(("gpus", pool.id), terms, upper=usable)
+
+
+def held_terms(index: Index, pool: PoolState) -> tuple[dict[Key, int], int]:
+    """Accelerators that a pool's replicas hold, less what added nodes and closed ones bring, and those that are usable."""
+    terms: dict[Key, int] = {replicas(c): c.gpus for c in index.by_pool[pool.id]}
+    if pool.growth is not None:
+        terms[added(pool)] = -pool.growth.gpus_per_node
+    for key, gpus in _kept_on_closed_nodes(index, pool).items():
+        terms[key] = terms.get(key, 0) - gpus
+    usable = sum(node.free_gpus for node in pool.nodes if node.accepts_pods and node.holds_pods)
+    return terms, usable
 
 
 def _kept_on_closed_nodes(index: Index, pool: PoolState) -> dict[Key, int]:
