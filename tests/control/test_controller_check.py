@@ -209,11 +209,13 @@ def test_settings_that_no_plug_in_takes_are_told_with_all_the_rest() -> None:
         actuators=[{"name": "gauge"}, {"name": "guage"}],
         sources=[{"name": "prometheus", "options": {"url": "nonsense"}}, {"name": "nobody"}],
         discovery={"name": "file", "options": {}},
+        rules={"policy": "wva-v3"},
     )
     said = " ".join(each.said for each in problems(found))
     assert "did you mean 'gauge'" in said
     assert "there is no metrics-source 'nobody'" in said
     assert "file.path" in said
+    assert "there is no policy 'wva-v3'" in said
 
 
 def test_a_leader_that_is_there_is_told_and_is_no_problem() -> None:
@@ -222,7 +224,7 @@ def test_a_leader_that_is_there_is_told_and_is_no_problem() -> None:
         "metadata": {"name": "fleetplan", "namespace": "fleetplan-system"},
         "spec": {"holderIdentity": "pod-a", "renewTime": "2026-11-30T10:00:00.000000Z"},
     }
-    told = [each for each in lines(*FLEET, lease) if each.area is Area.LEADER]
+    told = [each for each in lines(*FLEET, lease, act=True) if each.area is Area.LEADER]
     assert [(each.verdict, "pod-a leads" in each.said) for each in told] == [(Verdict.NOTE, True)]
 
 
@@ -236,7 +238,7 @@ def test_pods_that_end_in_the_middle_of_requests_are_noted() -> None:
 
 
 def test_with_namespaces_their_rules_are_enough() -> None:
-    settings = ControllerSettings(namespaces=("prod",))
+    settings = ControllerSettings(namespaces=("prod",), act=True)
     needs = needs_of(settings, home="home")
     assert {need.rule.namespace for need in needs if need.rule.kind.namespaced and need.must} == {
         "prod",

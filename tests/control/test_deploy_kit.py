@@ -163,7 +163,7 @@ def test_rules_are_enough_and_not_more(overlay: str) -> None:
 @pytest.mark.parametrize("way", sorted(path.name for path in (KIT / "ways").iterdir()))
 def test_the_rules_of_a_way_are_those_of_its_actuator(way: str) -> None:
     base = needed(settings_of("base/controller.yaml"))
-    if way == "telling":
+    if way == "acting":
         acting = needed(ControllerSettings(act=True, actuators=()))
     else:
         service = {"service": "a/b", "priorities": {"c": 1}, "config_map": "d", "deployment": "e"}

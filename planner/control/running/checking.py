@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,7 @@ from planner.control.cluster.kinds import (
 )
 from planner.control.cluster.reading import Object, at, count_at, items_of, text_at
 from planner.control.collectors import open_source
+from planner.control.deciding import open_policy
 from planner.control.discovery import open_discovery
 from planner.control.discovery.kubernetes import DiscoveryOptions, KubernetesDiscovery
 from planner.control.options import options_of
@@ -31,6 +33,7 @@ from planner.control.running.checking_result import Area, Checked, bad, finding,
 from planner.control.running.checking_rules import OPTIONAL_KINDS, Need, needs_of, served_needs
 from planner.control.running.checking_scalers import checked_hpas, checked_scaled_objects, managed
 from planner.control.running.leading import lease_name
+from planner.control.running.opening import KUBERNETES, with_token
 from planner.errors import ConfigurationError
 
 __all__ = ["Checking", "checked"]
@@ -38,7 +41,6 @@ __all__ = ["Checking", "checked"]
 _EXTERNAL_METRICS: Final = Kind(
     "ExternalMetricValueList", "externalmetrics", "external.metrics.k8s.io", ("v1beta1",)
 )
-KUBERNETES: Final = "kubernetes"
 _SHOWN: Final = 3
 _GRACE_S: Final = 60
 """Requests of LLMs take longer than the usual half minute."""
@@ -93,7 +95,7 @@ class Checking:
         ]
         yield from self._permissions(api, absent, first=first)
         yield from self._kinds(api, absent)
-        if first and self.settings.lease.enabled:
+        if first and self.settings.act and self.settings.lease.enabled:
             yield from _unless_denied(Area.LEADER, "lease", lambda: self._lease(api))
         yield from _unless_denied(Area.SCALERS, "scalers", lambda: self._scalers(api, absent))
 
@@ -218,6 +220,11 @@ class Checking:
             yield note(Area.VARIANTS, "grace", said, "see deploy/samples/engine.yaml")
 
     def _extensions(self) -> Iterator[Checked]:
+        settings = self.settings
+        policies = {settings.rules.policy, *(each.policy for each in settings.overrides if each.policy)}
+        for name in sorted(policies):
+            options = settings.policies.get(name, {})
+            yield from _made(Area.SETTINGS, f"policy {name}", partial(open_policy, name, options, self.clock))
         connections = Connections(clock=self.clock, apis=self.apis)
         for each in self.settings.actuators:
             yield from _made(
@@ -237,7 +244,9 @@ class Checking:
     def _source(self, extension: Extension) -> Iterator[Checked]:
         source = yield from _made(
             Area.METRICS, f"source {extension.name}",
-            lambda: open_source(extension.name, extension.options, self.clock),
+            lambda: open_source(
+                extension.name, with_token(extension.name, extension.options, os.environ), self.clock
+            ),
         )  # fmt: skip
         if source is None:
             return

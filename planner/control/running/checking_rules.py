@@ -132,7 +132,7 @@ def _reading(settings: ControllerSettings) -> Iterator[Need]:
 
 def _own(settings: ControllerSettings, home: str) -> Iterator[Need]:
     """Leader election, live settings, events."""
-    if settings.lease.enabled:
+    if settings.act and settings.lease.enabled:
         where, name = settings.lease.namespace or home, lease_name(settings)
         yield Need(Rule(LEASES, "create", where), "election of a leader")
         for verb in ("get", "update"):
@@ -161,10 +161,6 @@ def _acting(settings: ControllerSettings) -> Iterator[Need]:
         for kind, verb, subresource in _BY_ACTUATOR.get(actuator.name, ()):
             for namespace in settings.namespaces or ("",):
                 yield Need(Rule(kind, verb, namespace, subresource), why)
-        if actuator.name == "draining":
-            for namespace in settings.namespaces or ("",):
-                rule = Rule(PODS, "patch", namespace, "status")
-                yield Need(rule, "readiness gates of pods, which clusters before 1.22 need", must=False)
         if actuator.name == "epp":
             yield from _picking(actuator.options)
 

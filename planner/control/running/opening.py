@@ -36,7 +36,15 @@ from planner.control.running.recording import Records
 from planner.control.running.waking import Waking
 from planner.errors import ConfigurationError, Finding
 
-__all__ = ["KUBERNETES", "PROMETHEUS_TOKEN", "Opening", "home_namespace", "open_apis", "open_controller"]
+__all__ = [
+    "KUBERNETES",
+    "PROMETHEUS_TOKEN",
+    "Opening",
+    "home_namespace",
+    "open_apis",
+    "open_controller",
+    "with_token",
+]
 
 KUBERNETES: Final = "kubernetes"
 PROMETHEUS_TOKEN: Final = "FLEETPLAN_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
@@ -182,7 +190,7 @@ def _sources(settings: ControllerSettings, opening: Opening) -> dict[str, Metric
     environ = os.environ if opening.environ is None else opening.environ
     for each in settings.sources:
         name = each.name if each.name not in sources else f"{each.name}-{len(sources)}"
-        options = _with_token(each.name, each.options, environ)
+        options = with_token(each.name, each.options, environ)
         made = gathered.attempt(f"sources.{name}", partial(open_source, each.name, options, opening.clock))
         if made is not None:
             sources[name] = made
@@ -240,7 +248,7 @@ def _actuators(settings: ControllerSettings, apis: tuple[Api, ...], clock: Clock
     return actuators_from([(each.name, each.options) for each in settings.actuators], connections)
 
 
-def _with_token(name: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> Mapping[str, Any]:
+def with_token(name: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> Mapping[str, Any]:
     """The options of a source; the token of a Prometheus may be in a variable, as ``observe`` takes it."""
     token = environ.get(PROMETHEUS_TOKEN, "")
     if name != "prometheus" or not token or options.keys() & {"bearer_token", "token_file"}:
