@@ -16,6 +16,15 @@ from planner.cli.commands.apply import ApplyOptions, apply
 from planner.cli.commands.calibrate import CalibrateOptions, calibrate
 from planner.cli.commands.check import CheckOptions, check
 from planner.cli.commands.commands import CommandsOptions, commands
+from planner.cli.commands.controller import (
+    ConfigOptions,
+    RunOptions,
+    StatusOptions,
+    controller_config,
+    controller_run,
+    controller_status,
+)
+from planner.cli.commands.controller_check import ControllerCheckOptions, controller_check
 from planner.cli.commands.drafting import DraftOptions, import_observation
 from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.export import ExportOptions, export
@@ -44,6 +53,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+)
+controller = typer.Typer(
+    help="The loop against clusters: from live metrics to scaled fleets.", no_args_is_help=True
 )
 catalog = typer.Typer(help="Accelerators, LLMs and profiles that are known.", no_args_is_help=True)
 
@@ -75,6 +87,11 @@ app.command("observe")(takes(ObserveOptions)(observe))
 app.command("analyze")(takes(AnalyzeOptions)(analyze))
 app.command("calibrate")(takes(CalibrateOptions)(calibrate))
 app.command("reproduce")(takes(ReproduceOptions)(reproduce))
+app.add_typer(controller, name="controller")
+controller.command("run")(takes(RunOptions)(controller_run))
+controller.command("config")(takes(ConfigOptions)(controller_config))
+controller.command("status")(takes(StatusOptions)(controller_status))
+controller.command("check")(takes(ControllerCheckOptions)(controller_check))
 app.add_typer(catalog, name="catalog")
 catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))
 catalog.command("show")(takes(knowledge.ShowOptions)(knowledge.catalog_show))

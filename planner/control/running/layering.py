@@ -7,6 +7,7 @@ before the defaults. Mappings are joined key by key; a list replaces the one bel
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ ENVIRONMENT: Final = "FLEETPLAN_CONTROLLER_"
 _MOST_BYTES: Final = 2**20
 """A ConfigMap holds no more, and nobody writes a longer file of settings by hand."""
 _MOST_LEVELS: Final = 12
+_OF_A_SERVICE: Final = re.compile(
+    r"SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?"
+)
+"""Kubernetes tells pods of a Service named fleetplan-controller by variables that begin as ours do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,9 @@ def environment_layer(complaints: Complaints, environ: Mapping[str, str] | None 
     found = os.environ if environ is None else environ
     entries = []
     for name in sorted(found):
-        if name.startswith(ENVIRONMENT):
-            steps = name.removeprefix(ENVIRONMENT).lower().split("__")
+        told = name.removeprefix(ENVIRONMENT)
+        if told != name and not _OF_A_SERVICE.fullmatch(told):
+            steps = told.lower().split("__")
             entries += _placed(steps, found[name], file=name, complaints=complaints)
     return Layer("environment", merged(entries))
 
