@@ -19,10 +19,13 @@ from planner.saturation import (
 )
 from planner.saturation.published import VariantState
 
-__all__ = ["NOBODY_KNOWS_ZERO", "reading_of", "traffic_of"]
+__all__ = ["NOBODY_KNOWS_ZERO", "UNNAMED", "reading_of", "traffic_of"]
 
 NOBODY_KNOWS_ZERO: Final = Activity(completed=None, arrivals=None, in_flight=None, queued=None)
 """Nothing may be put to sleep on it."""
+
+UNNAMED: Final = "?"
+"""Stands for an accelerator that nobody could name; the published rules would give it nothing."""
 
 _IDLE: Final = Activity(completed=0.0, arrivals=0.0, in_flight=0.0, queued=0.0)
 
@@ -103,7 +106,7 @@ def _state(one: VariantSeen) -> VariantState:
     seen = one.observed
     return VariantState(
         name=one.name,
-        accelerator=f"{seen.cluster}/{seen.accelerator}" if seen.cluster else seen.accelerator,
+        accelerator="/".join(filter(None, (seen.cluster, seen.accelerator or UNNAMED))),
         cost=seen.cost,
         per_replica_capacity=0.0,
         current=one.wanted,

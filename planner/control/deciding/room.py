@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from models.hardware import Pool
 from models.observation import QuotaObservation, VariantObservation
+from planner.control.analysis.reading import UNNAMED
 from planner.saturation.published import UNBOUNDED, Budget
 
 __all__ = ["Room", "pool_key", "speaks_of"]
@@ -146,12 +147,14 @@ class Room:
         cluster = {
             key: sum(size * count for size, count in sizes.items()) for key, sizes in self.free.items()
         }
+        clusters = {key.rpartition("/")[0] for key in self.free}
+        unnamed = {pool_key(name or None, UNNAMED): UNBOUNDED for name in clusters}
         listed: dict[str, dict[str, int]] = {}
         for namespace in namespaces:
             mine = {key: self._quota_left(namespace, key) for key in cluster}
             if any(left < UNBOUNDED for left in mine.values()):
-                listed[namespace] = {**mine, "": UNBOUNDED}
-        return Budget({**cluster, "": UNBOUNDED}, listed)
+                listed[namespace] = mine | unnamed
+        return Budget(cluster | unnamed, listed)
 
     def _quota_left(self, namespace: str, key: str) -> int:
         cluster, _, accelerator = key.rpartition("/")
