@@ -17,7 +17,17 @@ from planner.control.discovery.scalers import PINNED, held_bounds
 from planner.control.protocols import OutcomeCode
 from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, PAUSED
 
-__all__ = ["Bounds", "freed_hpa", "freed_keda", "held_hpa", "held_keda"]
+__all__ = [
+    "FORMER_BOUNDS",
+    "FORMER_PAUSE",
+    "PAUSED",
+    "PINNED",
+    "Bounds",
+    "freed_hpa",
+    "freed_keda",
+    "held_hpa",
+    "held_keda",
+]
 
 _NONE: Final = "none"
 """What a record says of a ScaledObject that was not paused."""
