@@ -16,7 +16,7 @@ def _catalog() -> Catalog:
 
 
 def maker_of(accelerator: str) -> str | None:
-    """Who makes an accelerator type, slices and shares of it too; None: nobody knows."""
+    """Who makes an accelerator type, slices and shares of it too, in small letters; None: nobody knows."""
     whole = accelerator.partition("-MIG-")[0].removesuffix("-shared")
     known = _catalog().find_accelerator(whole)
-    return known.vendor if known is not None else None
+    return known.vendor.lower() if known is not None else None

@@ -13,8 +13,6 @@ from planner.control.protocols import SHORT, Decision
 
 __all__ = ["decision_of", "verdicts_of"]
 
-_MOVED = {Code.SCALED_UP, Code.SCALED_DOWN, Code.SCALED_TO_ZERO}
-
 
 def decision_of(asked: ServiceWays, way: Way, *, leaving: Collection[str]) -> Decision:
     """The decision of one variant, with the figures behind it."""
@@ -42,10 +40,11 @@ def decision_of(asked: ServiceWays, way: Way, *, leaving: Collection[str]) -> De
 
 def _said(way: Way) -> tuple[Code, str]:
     """Code and sentence: what moves says where to, what is held says by which rule."""
-    resolved = way.seen.resolved
-    if resolved and way.target > way.wanted:
+    if way.fixed and way.code is not Code.SCALED_TO_ZERO:
+        return way.code, way.message
+    if way.target > way.wanted:
         return Code.SCALED_UP, _sentence(way, "more")
-    if resolved and way.target < way.wanted:
+    if way.target < way.wanted:
         code = Code.SCALED_TO_ZERO if way.target == 0 else Code.SCALED_DOWN
         return code, _sentence(way, "fewer")
     if way.code is Code.STEADY and way.short > 0:

@@ -38,7 +38,7 @@ def remembered(way: Way, context: Context) -> tuple[Wish, ...]:
     before = context.wishes.get(way.seen.ref)
     if before is None:
         before = (Wish(context.now_s, way.wanted),) if way.seen.resolved else ()
-    kept = [wish for wish in before if reach <= wish.at_s <= context.now_s]
+    kept = [wish for wish in before if reach < wish.at_s <= context.now_s]
     if kept and kept[-1].replicas == now.replicas:
         kept.pop()
     return (*kept, now)
@@ -78,7 +78,7 @@ def _looked_back(way: Way, wishes: tuple[Wish, ...], context: Context) -> Way:
 
 
 def _within(wishes: tuple[Wish, ...], since_s: float) -> list[int]:
-    return [wish.replicas for wish in wishes if wish.at_s >= since_s]
+    return [wish.replicas for wish in wishes if wish.at_s > since_s]
 
 
 def in_steps(asked: ServiceWays, context: Context) -> ServiceWays:
