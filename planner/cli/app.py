@@ -34,6 +34,7 @@ from planner.cli.commands.pareto import ParetoOptions, pareto
 from planner.cli.commands.plan import PlanOptions, plan
 from planner.cli.commands.reproduce import ReproduceOptions, reproduce
 from planner.cli.commands.simulate import SimulateOptions, simulate
+from planner.cli.commands.trace import TraceOptions, trace
 from planner.cli.commands.ui import UiOptions, ui
 from planner.cli.edge import ExitCode, is_about_output, takes, unwritten
 from planner.cli.terminal import complain, spell_out_what_cannot_be_written
@@ -85,6 +86,7 @@ app.command("commands")(takes(CommandsOptions)(commands))
 app.command("apply")(takes(ApplyOptions)(apply))
 app.command("observe")(takes(ObserveOptions)(observe))
 app.command("analyze")(takes(AnalyzeOptions)(analyze))
+app.command("trace")(takes(TraceOptions)(trace))
 app.command("calibrate")(takes(CalibrateOptions)(calibrate))
 app.command("reproduce")(takes(ReproduceOptions)(reproduce))
 app.add_typer(controller, name="controller")
