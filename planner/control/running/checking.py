@@ -33,10 +33,11 @@ from planner.control.running.checking_result import Area, Checked, bad, finding,
 from planner.control.running.checking_rules import OPTIONAL_KINDS, Need, needs_of, served_needs
 from planner.control.running.checking_scalers import checked_hpas, checked_scaled_objects, managed
 from planner.control.running.leading import lease_name
-from planner.control.running.opening import KUBERNETES, with_token
+from planner.control.running.opening import KUBERNETES, open_apis, with_token
 from planner.errors import ConfigurationError
+from planner.wording import counted
 
-__all__ = ["Checking", "checked"]
+__all__ = ["Checking", "checked", "checked_before_start"]
 
 _EXTERNAL_METRICS: Final = Kind(
     "ExternalMetricValueList", "externalmetrics", "external.metrics.k8s.io", ("v1beta1",)
@@ -45,6 +46,18 @@ _SHOWN: Final = 3
 _GRACE_S: Final = 60
 """Requests of LLMs take longer than the usual half minute."""
 _Made = TypeVar("_Made")
+
+
+def checked_before_start(settings: ControllerSettings, clock: Clock, *, home: str) -> tuple[Checked, ...]:
+    """As :func:`checked`, of the clusters that settings name; that one cannot be connected to is a problem like others."""
+    apis: tuple[Api, ...] = ()
+    told: tuple[Checked, ...] = ()
+    try:
+        apis = open_apis(settings, clock)
+    except ConfigurationError as error:
+        said = [str(each) for each in error.findings] or [str(error)]
+        told = tuple(bad(Area.CLUSTER, "clusters", each) for each in said)
+    return (*told, *checked(settings, apis, clock, home=home))
 
 
 def checked(
@@ -188,7 +201,11 @@ class Checking:
             yield bad(Area.VARIANTS, "variants", "nothing is declared to be scaled", remedy)
             return
         services = len({(each.cluster, each.service) for each in self._variants})
-        yield good(Area.VARIANTS, "variants", f"{len(self._variants)} of {services} services")
+        yield good(
+            Area.VARIANTS,
+            "variants",
+            f"{counted(len(self._variants), 'variant')} of {counted(services, 'service')}",
+        )
         yield from self._graces(reached)
 
     def _discovery(self, reached: Sequence[Api]) -> KubernetesDiscovery:
@@ -258,7 +275,7 @@ class Checking:
             yield from (finding(Area.METRICS, each) for each in told)
             alive = [engine for engine in reading.engines if engine.age_s is not None]
             if alive:
-                yield good(Area.METRICS, f"source {extension.name}", f"sees {len(alive)} engines")
+                yield good(Area.METRICS, f"source {extension.name}", f"sees {counted(len(alive), 'engine')}")
             elif not told:
                 said = "sees no engine"
                 yield bad(Area.METRICS, f"source {extension.name}", said, "are engines running, and scraped?")

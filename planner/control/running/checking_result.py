@@ -50,6 +50,11 @@ class Checked:
     said: str
     remedy: str = ""
 
+    @property
+    def bad(self) -> bool:
+        """Whether it has to be repaired."""
+        return self.verdict is Verdict.BAD
+
 
 def good(area: Area, subject: str, said: str) -> Checked:
     """Something that is as it should be."""

@@ -31,6 +31,7 @@ from planner.control.cluster.kinds import (
 from planner.control.discovery.snapshot import CAPACITY_KINDS, KINDS
 from planner.control.running.leading import lease_name
 from planner.control.running.triggering import WATCHED
+from planner.errors import ConfigurationError
 
 __all__ = ["OPTIONAL_KINDS", "Need", "needs_of", "served_needs"]
 
@@ -173,7 +174,12 @@ def _picking(options: Mapping[str, object]) -> Iterator[Need]:
     from planner.control.actuators.epp_options import EppOptions
     from planner.control.options import options_of
 
-    for service in options_of(EppOptions, "epp", options).services:
+    try:
+        services = options_of(EppOptions, "epp", options).services
+    except ConfigurationError:
+        # What is wrong with options is told where the actuator is opened.
+        return
+    for service in services:
         pairs = list(_OF_PICKERS) if service.priorities else []
         for name, kind in ((service.config_map, CONFIG_MAPS), (service.deployment, DEPLOYMENTS)):
             pairs += [(kind, verb, "") for verb in ("get", "patch") if name is not None]
