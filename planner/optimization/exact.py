@@ -44,6 +44,15 @@ GOALS: Final[dict[ObjectiveLevel, Callable[[Index], Goal]]] = {
 _NOT_LAST: Final = 0.8
 """Share of the time left that a level may take while others wait."""
 
+_ENDING_S: Final = 1.5e-5
+"""Wall time per candidate that passes after the last level, s."""
+
+_ENDING_AGAIN_S: Final = 4e-6
+"""The same where candidates were named before."""
+
+_MOST_ENDING: Final = 0.2
+"""Share of the time that is kept for it at most."""
+
 _NO_PLAN: Final = {
     Termination.INFEASIBLE: Status.INFEASIBLE,
     Termination.TIMED_OUT: Status.TIMED_OUT,
@@ -103,7 +112,7 @@ class WholeProgram:
             problem = recognized(problem, before.index.problem)
         formulation = formulate(problem, before=before)
         formulated = self._clock.monotonic_s()
-        descent = self._descend(formulation, options, progress, start)
+        descent = self._descend(formulation, _with_time_to_end(problem, options), progress, start)
         found = self._solution(formulation.index, descent)
         left_s = max(0.0, options.time_limit_s - (self._clock.monotonic_s() - start))
         solution = self._rescue(problem, found, replace(options, time_limit_s=left_s))
@@ -163,6 +172,14 @@ class WholeProgram:
         if not did:
             return ()
         return (f"engines: {', '.join(each.engine for each in did)}", *_credits(did))
+
+
+def _with_time_to_end(problem: Problem, options: SolveOptions) -> SolveOptions:
+    """The options with what naming the problem by its fingerprint and writing the solution down will take left out."""
+    known = options.warm is not None
+    ending_s = (_ENDING_AGAIN_S if known else _ENDING_S) * len(problem.candidates)
+    limit_s = options.time_limit_s
+    return replace(options, time_limit_s=limit_s - min(ending_s, _MOST_ENDING * limit_s))
 
 
 def _credits(did: Sequence[EngineWork]) -> Iterator[str]:

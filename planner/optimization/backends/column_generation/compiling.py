@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from planner.clock import SolvingClock
-from planner.optimization.backends.column_generation import branched, covering, enumeration, nearby
+from planner.optimization.backends.column_generation import (
+    branched,
+    covering,
+    enumeration,
+    mending,
+    nearby,
+)
 
 __all__ = ["compile_all"]
 
@@ -28,6 +34,7 @@ def compile_all() -> None:
         branched.compile_branching()
         enumeration.compile_enumeration()
         nearby.compile_nearby()
+        mending.compile_mending()
 
 
 def _on_disk() -> bool:

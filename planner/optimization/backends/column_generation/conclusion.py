@@ -12,7 +12,7 @@ from typing import Final
 from planner.clock import Clock
 from planner.optimization.backends.column_generation.blocks import Shape
 from planner.optimization.backends.column_generation.closing import Closed, Closing
-from planner.optimization.backends.column_generation.finish import Choice, Start
+from planner.optimization.backends.column_generation.finish import NO_CHOICE, Choice, Start
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 from planner.optimization.backends.column_generation.neighborhood import Neighborhoods, State
 from planner.optimization.backends.column_generation.patterns import Pattern
@@ -30,7 +30,7 @@ from planner.optimization.backends.highs import Listener
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Key
 
-__all__ = ["Run", "conclude"]
+__all__ = ["Run", "conclude", "values_of"]
 
 _CHOICE_SHARE: Final = 0.05
 _CHOICE_OF_MANY: Final = 0.7
@@ -94,14 +94,26 @@ class Run:
         return value is not None and proves(value, bound + self.ask.goal.constant, self.ask.gap)
 
 
-def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
-    """Choose among patterns, search around the choice, and check in exact integers; until ``end`` on the clock."""
+def conclude(
+    run: Run, relaxed: Relaxed, *, until: tuple[float, Clock], sighted: Choice = NO_CHOICE
+) -> Outcome:
+    """Choose among patterns, search around the choice, and check in exact integers.
+
+    Args:
+        run: the minimization.
+        relaxed: its relaxation.
+        until: when to end, on which clock.
+        sighted: a choice that was found on the way, and keeps every row.
+    """
     if relaxed.answer is None:
         return Outcome(Termination.TIMED_OUT)
-    now = clock.monotonic_s()
+    end, clock = until
+    bound, now = relaxed.bound, clock.monotonic_s()
+    if sighted.found and run.proves(sighted.value + run.ask.goal.constant, bound):
+        return _Plan(run, _of_choice(run, sighted)).outcome(bound)
     first_end = now + max(0.05, min(end - now, _first_share(run) * run.ask.seconds))
-    plan = _Plan(run, _first_state(run, relaxed, relaxed.answer, lambda: first_end - clock.monotonic_s()))
-    bound = relaxed.bound
+    first = _first_state(run, relaxed, sighted, lambda: first_end - clock.monotonic_s())
+    plan = _Plan(run, first)
     if not run.proves(plan.value, bound):
         closed = _close(run, relaxed, plan.value, lambda: end - clock.monotonic_s())
         if closed.impossible:
@@ -113,6 +125,12 @@ def conclude(run: Run, relaxed: Relaxed, end: float, clock: Clock) -> Outcome:
     if not run.proves(plan.value, bound):
         plan = _Plan(run, _searched(run, relaxed.answer, plan.state, bound, (end, clock)))
     return plan.outcome(bound)
+
+
+def values_of(run: Run, choice: Choice) -> dict[Key, int]:
+    """Values of all columns of a choice."""
+    fixed = {column.key: column.lower for column in run.shape.fixed}
+    return fixed | _of_choice(run, choice).values()
 
 
 class _Plan:
@@ -192,20 +210,23 @@ def _of_columns(columns: Iterable[Column], values: Mapping[Key, int]) -> dict[Ke
     return {column.key: values[column.key] for column in columns}
 
 
-def _first_state(
-    run: Run, relaxed: Relaxed, answer: MasterAnswer, seconds_left: Callable[[], float]
-) -> State:
+def _first_state(run: Run, relaxed: Relaxed, sighted: Choice, seconds_left: Callable[[], float]) -> State:
     """The best choice among all patterns, or the plan at hand; without both, the heaviest pattern of each block."""
-    master, ask = run.master, run.ask
-    choice = _first_choice(run, relaxed, answer, seconds_left)
+    ask = run.ask
+    choice = _first_choice(run, relaxed, sighted, seconds_left)
     if run.at_hand is not None and ask.hint is not None and run.at_hand < choice.value + ask.goal.constant:
         return _state_of(run, ask.hint)
-    if choice.found:
+    return _of_choice(run, choice, relaxed.answer)
+
+
+def _of_choice(run: Run, choice: Choice, answer: MasterAnswer | None = None) -> State:
+    """The values that a choice stands for; where there is none, the heaviest patterns of a linear program."""
+    if answer is None or choice.found:
         blocks: dict[int, Mapping[Key, int]] = {p.block: p.decode() for p in choice.patterns}
         blocks |= _whole_blocks(run, choice)
         columns = choice.columns
     else:
-        blocks = _heaviest(master, answer)
+        blocks = _heaviest(run.master, answer)
         columns = tuple(column.lower for column in run.shape.master)
     return State(
         [blocks[number] for number in range(len(run.shape.blocks))],
@@ -219,27 +240,30 @@ def _whole_blocks(run: Run, choice: Choice) -> dict[int, Mapping[Key, int]]:
     return {number: _of_columns(run.shape.blocks[number].columns, choice.whole) for number in numbers}
 
 
-def _first_choice(
-    run: Run, relaxed: Relaxed, answer: MasterAnswer, seconds_left: Callable[[], float]
-) -> Choice:
+def _first_choice(run: Run, relaxed: Relaxed, sighted: Choice, seconds_left: Callable[[], float]) -> Choice:
     """A choice among patterns at hand; of many blocks, among those near the relaxation too."""
-    ask, gap, start = run.ask, run.ask.gap / 2, _start(run)
+    answer = relaxed.answer
+    if answer is None:
+        return sighted
+    ask, gap, start = run.ask, run.ask.gap / 2, _start(run, sighted)
     heard = run.listener
     few = among_few(run.master, answer, gap=gap, seconds_left=seconds_left, start=start, listener=heard)
     every = among_all(run.master, gap=gap, seconds_left=seconds_left, start=start, listener=heard)
     near = _nearby(run, relaxed, seconds_left)
     many = len(run.shape.blocks) > _MANY
     found = first_enough(
-        chain(few, near if many else chain(every, near)),
+        chain([sighted], few, near if many else chain(every, near)),
         lambda value: run.proves(value + ask.goal.constant, relaxed.bound),
     )
     return found if found.found or not many else first_enough(every, lambda _: True)
 
 
-def _start(run: Run) -> Start | None:
-    """The plan at hand as a choice to begin with."""
-    hint = run.ask.hint
-    if run.at_hand is None or hint is None:
+def _start(run: Run, sighted: Choice) -> Start | None:
+    """The plan at hand, or what was found on the way where that is better, as a choice to begin with."""
+    hint, at_hand = run.ask.hint, run.at_hand
+    if sighted.found and (at_hand is None or sighted.value + run.ask.goal.constant < at_hand):
+        return Start(sighted.patterns, sighted.columns)
+    if at_hand is None or hint is None:
         return None
     values = [_of_columns(block.columns, hint) for block in run.shape.blocks]
     costs, uses = run.usage.of_each(values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 from typing import Final
 
 import numpy as np
@@ -29,6 +28,7 @@ from planner.optimization.backends.column_generation.recollection import (
     remember,
 )
 from planner.optimization.backends.column_generation.relaxation import Relaxed
+from planner.optimization.backends.column_generation.sighting import Sight
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.backends.engine import Ask, Outcome, Termination
 from planner.optimization.backends.interruption import EndingClock
@@ -45,6 +45,9 @@ _OF_GAP: Final = 0.05
 
 _DEAREST: Final = 20.0
 """What breaking a row by one unit costs at first, in units of the dearest column per unit of that row."""
+
+_FOR_A_PLAN: Final = 0.4
+"""Share of the time that is kept for choosing a plan, where there is none yet."""
 
 _FIRMLY: Final = 1e4
 """How many times as much it costs once it is known that all rows can be kept."""
@@ -76,20 +79,25 @@ class ColumnGeneration:
             return Outcome(Termination.INFEASIBLE)
         run = _assemble(ask, ready, known)
         clock = EndingClock(self._clock, ask.cancelled)
+        at_hand = run.at_hand if ask.goal.terms else None
+        sight = Sight(run, at_hand)
+        # A bound that is a little lower is of more use than one without a plan.
+        kept = 0.0 if at_hand is not None else _FOR_A_PLAN * (end - self._clock.monotonic_s())
 
         def keep_going() -> bool:
-            return clock.monotonic_s() < end
+            return clock.monotonic_s() < end - kept
 
-        at_hand = run.at_hand if ask.goal.terms else None
-        relaxed = _relax(run, keep_going, at_hand)
+        relaxed = _relax(run, sight, keep_going)
         if relaxed is None:
             return Outcome(Termination.INFEASIBLE)
         if run.proves(at_hand, relaxed.bound):
             outcome = Outcome(Termination.OPTIMAL, ask.hint, relaxed.bound + ask.goal.constant)
         else:
-            outcome = conclude(run, relaxed, end, clock)
+            outcome = conclude(run, relaxed, until=(end, clock), sighted=sight.best)
+        level = known.same(ask.goal.name)
         if relaxed.answer is not None:
             level = remember(ready, run.master, relaxed.answer, relaxed.prices, outcome.values)
+        if level is not None:
             memory.keep(known.plus(ask.goal.name, level))
         return outcome
 
@@ -184,29 +192,24 @@ def _at_hand(ask: Ask, ready: Prepared) -> int | None:
     return ask.goal.activity(hint) if ready.inside(hint) and ready.keeps(hint) else None
 
 
-def _relax(run: Run, keep_going: Callable[[], bool], at_hand: int | None) -> Relaxed | None:
-    """The relaxation, up to where it proves the value at hand; None where it is proven that no values keep all rows."""
-    constant, gap = run.ask.goal.constant, max(_RELAXATION_GAP, _OF_GAP * run.ask.gap)
-    proven = False
-
-    def report(value: float, bound: float) -> None:
-        nonlocal proven
-        proven = run.proves(at_hand, bound)
-        run.ask.report(None, bound + constant if bound > -inf else None, columns=len(run.master.patterns))
-
-    relaxed = run.relaxation.run(gap=gap, keep_going=lambda: not proven and keep_going(), report=report)
+def _relax(run: Run, sight: Sight, keep_going: Callable[[], bool]) -> Relaxed | None:
+    """The relaxation, up to where it proves a plan; None where it is proven that no values keep all rows."""
+    gap = max(_RELAXATION_GAP, _OF_GAP * run.ask.gap)
+    relaxed = run.relaxation.run(
+        gap=gap, keep_going=lambda: not sight.proven and keep_going(), report=sight.look
+    )
     if relaxed.impossible:
         return None
-    if proven or relaxed.answer is None or relaxed.answer.broken <= KEPT_EXCESS:
+    if sight.proven or relaxed.answer is None or relaxed.answer.broken <= KEPT_EXCESS:
         return relaxed
     # With a plan at hand the patterns that keep all rows are known, and whether there are any is no question.
-    keeping = _keeping(run, keep_going) if at_hand is None else []
+    keeping = _keeping(run, keep_going) if sight.at_hand is None else []
     if keeping is None:
         return None
     # Rows can be kept, so it was the penalty that was too low: with the patterns that keep them, ask again.
     run.master.add(keeping)
     run.master.raise_penalties(_FIRMLY)
-    return run.relaxation.run(gap=gap, keep_going=keep_going, report=report)
+    return run.relaxation.run(gap=gap, keep_going=keep_going, report=sight.look)
 
 
 def _keeping(run: Run, keep_going: Callable[[], bool]) -> list[Pattern] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from planner.optimization.backends.column_generation.master import MasterAnswer
 from planner.optimization.backends.column_generation.relaxation import Relaxation, Relaxed
 from planner.optimization.program import Key
 
@@ -39,10 +40,11 @@ def until_decided(relaxation: Relaxation, keep_going: Callable[[], bool], *, tur
     """
     decided, turn = False, 0
 
-    def hear(value: float, bound: float) -> None:
+    def hear(answer: MasterAnswer | None, bound: float) -> None:
         nonlocal decided, turn
-        turn += 1
-        decided = bound > KEPT_EXCESS or value <= KEPT_EXCESS or turn >= turns
+        turn += answer is not None
+        kept = answer is not None and answer.value <= KEPT_EXCESS
+        decided = bound > KEPT_EXCESS or kept or turn >= turns
 
     return relaxation.run(gap=_GAP, keep_going=lambda: not decided and keep_going(), report=hear)
 

@@ -53,6 +53,7 @@ class MasterAnswer:
         prices: of the tying rows; <= 0 where an upper side binds.
         worth: of one more block, by block.
         weights: of every pattern, in the order in which they were added.
+        columns: values of the columns of no block.
     """
 
     value: float
@@ -60,6 +61,7 @@ class MasterAnswer:
     prices: Floats
     worth: Floats
     weights: Floats
+    columns: Floats
 
 
 class Master:
@@ -156,6 +158,7 @@ class Master:
             prices=duals[: len(self.rows)],
             worth=duals[len(self.rows) :],
             weights=x[self._first :],
+            columns=x[self._slacks : self._first],
         )
 
     def column_bound(self, prices: Floats) -> float:

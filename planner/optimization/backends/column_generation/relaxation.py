@@ -67,9 +67,19 @@ class Relaxation:
         return blocks + self.master.column_bound(prices) + self.master.side_value(prices)
 
     def run(
-        self, *, gap: float, keep_going: Callable[[], bool], report: Callable[[float, float], None]
+        self,
+        *,
+        gap: float,
+        keep_going: Callable[[], bool],
+        report: Callable[[MasterAnswer | None, float], None],
     ) -> Relaxed:
-        """Generate columns until the gap between the linear program and the bound is small."""
+        """Generate columns until the gap between the linear program and the bound is small.
+
+        Args:
+            gap: relative gap that is small enough.
+            keep_going: asked at every turn.
+            report: hears of the linear program and the bound at every turn; of the bound of the first prices alone.
+        """
         answer: MasterAnswer | None = None
         smoothing, stalled, least = 0.0, 0, np.inf
         first = not self.master.patterns
@@ -77,6 +87,7 @@ class Relaxation:
         if any(one.impossible for one in priced):
             return Relaxed(answer, np.inf, self.center, impossible=True)
         self.bound = max(self.bound, self.value_at(self.center, priced))
+        report(None, self.bound)
         # Beside the cheapest patterns the most frugal ones: with them there nearly always is a choice that fits.
         frugal = self.ask_blocks(self.master.clip(-self.master.penalty)) if first and keep_going() else []
         self.master.add([p for one in (*priced, *frugal) if one.batch for p in one.batch.all()])
@@ -87,7 +98,7 @@ class Relaxation:
             value = self.value_at(prices, priced)
             if value > self.bound:
                 self.bound, self.center = value, prices
-            report(answer.value, self.bound)
+            report(answer, self.bound)
             distance = answer.value - self.bound
             # A block whose pricing stops early has a bound below its value, and the two never meet.
             stalled = stalled + 1 if distance >= _PROGRESS * least else 0

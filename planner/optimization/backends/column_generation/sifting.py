@@ -8,12 +8,18 @@ few of them. Without them HiGHS chooses ten times faster, and where that does no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from math import inf
 from typing import Final
 
 import numpy as np
 
-from planner.optimization.backends.column_generation.finish import NOBODY, Choice, Ending, Start, choose
+from planner.optimization.backends.column_generation.finish import (
+    NO_CHOICE,
+    NOBODY,
+    Choice,
+    Ending,
+    Start,
+    choose,
+)
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 from planner.optimization.backends.highs import Listener
 
@@ -34,7 +40,7 @@ _AT_LEAST_S: Final = 0.01
 
 def first_enough(choices: Iterable[Choice], enough: Callable[[float], bool]) -> Choice:
     """The first choice that is good enough; the best one where none is."""
-    best = Choice(inf, (), (), -inf, {})
+    best = NO_CHOICE
     for found in choices:
         best = min(best, found, key=lambda choice: choice.value)
         if best.found and enough(best.value):
