@@ -44,10 +44,14 @@ class Controller:
     bell: Bell = field(default_factory=Bell)
     _stop: Event = field(default_factory=Event)
     _led: bool = False
-    _began_s: float = 0.0
     _elected_s: float = 0.0
     _lease_finding: Finding | None = None
     _watch_findings: dict[str, Finding] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Let whoever waits know of an end."""
+        self.loop.stopping = self._stop.is_set
+        self.parts.eyes.stopping = self._stop.is_set
 
     def run(self, *, serving: bool = True) -> None:
         """Cycles until :meth:`stop`; then the lead is given back.
@@ -57,13 +61,15 @@ class Controller:
             ConfigurationError: its server cannot be made.
         """
         clock = self.parts.clock
-        self._began_s = self._elected_s = clock.monotonic_s()
+        self._elected_s = clock.monotonic_s()
         server = serve(self.loop.settings.server, self, clock) if serving else None
         self._log_start(server)
         watches = Watches(
             self.apis, self.bell.ring, self._unwatched, self.loop.settings.namespaces, self.parts.live.where
         )
         try:
+            self.elect()
+            self.bell.answered()
             watches.start()
             Thread(target=self._elect, name="election", daemon=True).start()
             if self.waking is not None:

@@ -7,6 +7,7 @@ looks, and a leader stops by its own clock before that. Source: coordination.k8s
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import socket
 from datetime import UTC, datetime
@@ -182,7 +183,7 @@ class LeaseElection:
         changes = count_at(found, "spec", "leaseTransitions") or 0
         return {
             "holderIdentity": self._who,
-            "leaseDurationSeconds": max(1, round(self._settings.lease_s)),
+            "leaseDurationSeconds": math.ceil(self._settings.lease_s),
             "acquireTime": text_at(found, "spec", "acquireTime") if ours else now,
             "renewTime": now,
             "leaseTransitions": changes if ours or found is None else changes + 1,

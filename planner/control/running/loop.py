@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Final
@@ -95,9 +95,11 @@ class Loop:
     Args:
         parts: who it works with.
         memory: of the controller before.
+        stopping: says that the controller ends, hence begins nothing any more.
     """
 
     parts: Parts
+    stopping: Callable[[], bool] = lambda: False
     memory: LoopMemory = field(default_factory=LoopMemory)
     lock: RLock = field(default_factory=RLock)
     number: int = 0
@@ -139,7 +141,7 @@ class Loop:
         with phases.of("check"):
             judged = self._checked(judged, settings, Footing(observation.complete, sight.unseen, self.rows))
         late = phases.total_s > settings.timeout_s
-        leads = parts.election.leading
+        leads = parts.election.leading and not self.stopping()
         with phases.of("act"):
             before = written_by(parts.actuators)
             outcomes = () if late or not leads else self._act(judged.decided, observation, settings)

@@ -30,6 +30,7 @@ __all__ = ["Eyes", "Sight", "joined"]
 
 _Result = TypeVar("_Result")
 _MOST_FINDINGS: Final = 500
+_PIECE_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,14 @@ class Eyes:
         capacity: tells of accelerators in its place; None: nobody.
         sources: of metrics, by name.
         within_s: longest time of one look of each, s.
+        stopping: says that there is no time left.
     """
 
     fleet: FleetDiscovery | None
     sources: Mapping[str, MetricsSource]
     capacity: CapacityDiscovery | None = None
     within_s: float = 60.0
+    stopping: Callable[[], bool] = lambda: False
     _known: dict[tuple[str, str, str], VariantObservation] = field(default_factory=dict)
     _late: dict[str, Future[Any]] = field(default_factory=dict)
 
@@ -142,6 +145,18 @@ class Eyes:
             readings.append(found)
         return joined(readings)
 
+    def _result(self, begun: Future[_Result]) -> _Result:
+        """What comes back, waited for in pieces so that an end is noticed."""
+        left_s = self.within_s
+        while left_s > _PIECE_S and not self.stopping():
+            try:
+                return begun.result(_PIECE_S)
+            except LateError:
+                if begun.done():
+                    raise
+                left_s -= _PIECE_S
+        return begun.result(0.0 if self.stopping() else max(0.0, left_s))
+
     def _within(self, what: str, ask: Callable[[], _Result]) -> _Result | Finding:
         return self._ended(what, self._begun(what, ask))
 
@@ -157,10 +172,15 @@ class Eyes:
         if begun is None:
             return Finding(subject=what, problem="it was asked in an earlier cycle and has not answered yet")
         try:
-            return begun.result(self.within_s)
+            return self._result(begun)
         except LateError:
             self._late[what] = begun
-            return Finding(subject=what, problem=f"no answer within {self.within_s:g} s")
+            problem = (
+                "it was not waited for: the controller ends"
+                if self.stopping()
+                else f"no answer within {self.within_s:g} s"
+            )
+            return Finding(subject=what, problem=problem)
         except Exception as cause:
             # Its words may hold what nobody may read.
             return Finding(
