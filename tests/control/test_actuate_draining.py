@@ -330,6 +330,17 @@ class TestTheWayOut:
         town.cycle(1)
         assert list(town.pods) == ["a"]
 
+    def test_its_count_stays_until_it_is_not_ready(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        town = Town({"a": 5, "b": 0}, pods=[a_replica(name, **GATE) for name in "ab"], version="1.20")
+        monkeypatch.setattr(town, "kubelets", lambda: None)
+        for _ in range(3):
+            town.cycle(1)
+        assert town.wanted == 2
+        monkeypatch.undo()
+        town.kubelets()
+        town.cycle(1)
+        assert list(town.pods) == ["a"]
+
     def test_it_is_ready_again_when_it_comes_back(self) -> None:
         town = Town({"a": 5, "b": 2}, pods=[a_replica(name, **GATE) for name in "ab"], version="1.20")
         town.cycle(1)

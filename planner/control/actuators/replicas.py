@@ -142,8 +142,10 @@ class Crew:
         )
 
     def _is_out(self, pod: Object) -> bool:
-        shut_out = has_gate(pod) and gate_of(pod) is False and not is_ready(pod)
-        return shut_out or not any(each.selects(labels_of(pod)) for each in self.routers)
+        if has_gate(pod):
+            # Where costs are not known it goes first only once it is not ready.
+            return gate_of(pod) is False and not is_ready(pod)
+        return not any(each.selects(labels_of(pod)) for each in self.routers)
 
 
 def _load(unit: Unit, variant: VariantObservation, loads: Loads) -> Load:
