@@ -1,5 +1,6 @@
-"""From a pod back to the metric that asked for it, through the records of a controller."""
+"""Records of a controller read backward: from a pod to the metric that asked for it, and as a history."""
 
+from planner.control.tracing.history import Moment, history_of
 from planner.control.tracing.tracing import trace_pod
 
-__all__ = ["trace_pod"]
+__all__ = ["Moment", "history_of", "trace_pod"]

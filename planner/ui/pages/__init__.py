@@ -36,4 +36,6 @@ PAGES: Final = (
     PageFile("candidate", "Candidate", ":material/memory:"),
     PageFile("moves", "Moves", ":material/route:"),
     PageFile("replay", "Replay", ":material/replay:"),
+    PageFile("apply", "Apply", ":material/rocket_launch:"),
+    PageFile("fleet_now", "Fleet now", ":material/monitor_heart:"),
 )

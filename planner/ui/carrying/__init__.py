@@ -1,0 +1,1 @@
+"""A plan carried out from the app: off unless whoever started the server allows it."""

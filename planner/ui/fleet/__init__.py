@@ -1,0 +1,1 @@
+"""What a controller decided last, and before: from its records, or as it says itself."""
