@@ -23,6 +23,7 @@ from planner.control.actuators.texts import texts_of_fleet
 from planner.control.actuators.writing import outcome
 from planner.control.options import options_of
 from planner.control.protocols import Decision, Difference, Outcome, OutcomeCode
+from planner.manifests.documents import Document
 
 __all__ = ["FilesActuator", "FilesOptions", "actuator"]
 
@@ -63,6 +64,7 @@ class FilesActuator:
         self._options = options
         self._known: dict[Key, Decision] = {}
         self._seen: Mapping[Key, VariantObservation] = {}
+        self._texts: dict[str, dict[str, tuple[Document, str]]] = {}
 
     def saw(self, observation: Observation) -> None:
         """See :class:`planner.control.actuators.fleet.Seeing`; what is known to be gone leaves the files."""
@@ -99,7 +101,10 @@ class FilesActuator:
             return _Told(problem=f"{len(lacking)} variants of this cluster have no decision yet", waits=True)
         folder = self._options.folder / (_safe(cluster) if cluster else _ONLY)
         texts = texts_of_fleet(
-            fleet, kustomize="kustomize" in self._options.formats, script="kubectl" in self._options.formats
+            fleet,
+            self._texts.setdefault(cluster, {}),
+            kustomize="kustomize" in self._options.formats,
+            script="kubectl" in self._options.formats,
         )
         try:
             before = read_written(folder)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -39,12 +40,12 @@ class Texts:
     """What a folder is to hold.
 
     Attributes:
-        files: text by name.
+        render: makes the texts by name, which takes a while and is needed only where something changed.
         counts: replicas by variant.
         digest: of everything in it that matters; comments do not.
     """
 
-    files: Mapping[str, str]
+    render: Callable[[], Mapping[str, str]]
     counts: Mapping[str, int]
     digest: str
 
@@ -81,31 +82,43 @@ def replace_folder(folder: Path, texts: Texts) -> None:
     Raises:
         OSError: it cannot be written; what was there is there.
     """
+    files = texts.render()
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = folder.with_name(f"{folder.name}{_OLD}")
     fresh = Path(tempfile.mkdtemp(prefix=".fleetplan-", dir=folder.parent))
     try:
         fresh.chmod(0o755)
-        state = {
-            "counts": dict(texts.counts),
-            "digest": texts.digest,
-            "files": dict.fromkeys(texts.files, ""),
-        }
-        for name, text in {**texts.files, _STATE: json.dumps(state, sort_keys=True)}.items():
-            with (fresh / name).open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-        if aside.exists():
-            shutil.rmtree(aside)
-        if folder.exists():
-            folder.rename(aside)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            if aside.exists():
-                aside.rename(folder)
-            raise
+        state = {"counts": dict(texts.counts), "digest": texts.digest, "files": dict.fromkeys(files, "")}
+        for name, text in {**files, _STATE: json.dumps(state, sort_keys=True)}.items():
+            _put(folder / name, fresh / name, text)
+        _swap(folder, fresh, aside)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put(old: Path, new: Path, text: str) -> None:
+    """Write a file, or take over the one that says the same."""
+    with contextlib.suppress(OSError, ValueError):
+        if old.read_text("utf-8") == text:
+            new.hardlink_to(old)
+            return
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    if new.suffix == ".sh":
+        new.chmod(0o755)
+
+
+def _swap(folder: Path, fresh: Path, aside: Path) -> None:
+    if aside.exists():
+        shutil.rmtree(aside)
+    if folder.exists():
+        folder.rename(aside)
+    try:
+        fresh.rename(folder)
+    except OSError:
+        if aside.exists():
+            aside.rename(folder)
+        raise

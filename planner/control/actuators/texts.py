@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -28,11 +28,18 @@ _STARTUP_S: Final = 600.0
 """After which a script takes a replica for one that will not come."""
 
 
-def texts_of_fleet(decisions: Sequence[Decision], *, kustomize: bool, script: bool) -> Texts:
+def texts_of_fleet(
+    decisions: Sequence[Decision],
+    cache: MutableMapping[str, tuple[Document, str]],
+    *,
+    kustomize: bool,
+    script: bool,
+) -> Texts:
     """The files of one cluster.
 
     Args:
         decisions: of all its variants.
+        cache: texts of documents as they were rendered last, by file name.
         kustomize: with a component of patches.
         script: with a script of kubectl lines.
     """
@@ -41,15 +48,15 @@ def texts_of_fleet(decisions: Sequence[Decision], *, kustomize: bool, script: bo
     route = Route("the fleet", "", (stage,), tuple(changes))
     variants = {(each.variant.namespace, each.variant.name): each.variant for each in decisions}
     documents = [_recorded(each, variants) for each in documents_of(route)]
-    files: dict[str, str] = {}
-    if kustomize:
-        files |= _component(documents)
-    if script:
-        files[_SCRIPT] = render_script(route)
     counts = {f"{each.variant.namespace}/{each.variant.name}": each.desired for each in decisions}
+
+    def render() -> dict[str, str]:
+        texts = _component(documents, cache) if kustomize else {}
+        return texts | ({_SCRIPT: render_script(route)} if script else {})
+
     bodies = [[each.file_name, each.body] for each in documents]
-    told = json.dumps([bodies, counts, sorted(files)], sort_keys=True).encode()
-    return Texts(files, counts, hashlib.sha256(told).hexdigest())
+    told = json.dumps([bodies, counts, kustomize, script], sort_keys=True).encode()
+    return Texts(render, counts, hashlib.sha256(told).hexdigest())
 
 
 def _change(decision: Decision) -> Change:
@@ -87,7 +94,9 @@ def _recorded(document: Document, variants: Mapping[tuple[str, str], VariantObse
     return replace(document, body={**body, "metadata": {**metadata, "annotations": annotations}})
 
 
-def _component(documents: Sequence[Document]) -> dict[str, str]:
+def _component(
+    documents: Sequence[Document], cache: MutableMapping[str, tuple[Document, str]]
+) -> dict[str, str]:
     body = {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1",
         "kind": "Component",
@@ -98,5 +107,8 @@ def _component(documents: Sequence[Document]) -> dict[str, str]:
         "Name this folder under 'components' in a kustomization that has the objects, with their namespaces.",
     ]
     text = as_comments(head) + yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=1000)
-    patches = {each.file_name: text_of(each) for each in documents}
+    for each in documents:
+        if cache.get(each.file_name, (None, ""))[0] != each:
+            cache[each.file_name] = each, text_of(each)
+    patches = {each.file_name: cache[each.file_name][1] for each in documents}
     return {name: f"{MADE_BY}\n{each}" for name, each in {KUSTOMIZATION: text, **patches}.items()}
