@@ -118,7 +118,9 @@ def _answered(asked: TokenProblem, answer: _Answer) -> Proposal:
             problem=f"no plan was found ({solution.status}); its services are held",
             remedy="more time (time_limit_s), or another solver",
         )
-        return Proposal(wishes={}, problem=answer.problem, findings=(*answer.findings, finding))
+        return Proposal(
+            wishes={}, problem=answer.problem, findings=(*asked.findings, *answer.findings, finding)
+        )
     short = _short(asked, solution)
     facts: dict[str, Fact] = {"solver": solution.proof.solver, "status": solution.status.value}
     gap = next((level.gap for level in solution.proof.levels if level.name == "cost"), None)
@@ -139,7 +141,11 @@ def _answered(asked: TokenProblem, answer: _Answer) -> Proposal:
             | ({} if gap is None else {"gap": gap}),
         )
     return Proposal(
-        wishes=wishes, problem=answer.problem, solution=solution, findings=answer.findings, warm=answer.warm
+        wishes=wishes,
+        problem=answer.problem,
+        solution=solution,
+        findings=(*asked.findings, *answer.findings),
+        warm=answer.warm,
     )
 
 

@@ -17,9 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic import ValidationError
+
 from models.hardware import NodeGrowth, Quota
 from models.ids import NAME_PATTERN, AcceleratorId, DomainId, LlmId, NodeId, PoolId, ServiceId, VariantId
-from models.observation import VariantObservation
+from models.observation import Finding, VariantObservation
 from models.problem import (
     Candidate,
     CostUnit,
@@ -42,6 +44,10 @@ __all__ = ["TokenProblem", "named", "token_problem"]
 
 _UNIT: Final = 1000.0
 _LEAST, _MOST = 1e-6, 1e7
+_DEAREST: Final = 1e9
+_MOST_GPUS: Final = 10**5
+_LONGEST_TOKENS: Final = 10**8
+"""What people and engines may say is cut to what solvers can count; nothing real is anywhere near."""
 _NAME: Final = re.compile(NAME_PATTERN)
 _LONGEST: Final = 80
 _UNKNOWN: Final = "unknown"
@@ -57,11 +63,13 @@ class TokenProblem:
         problem: for the solvers.
         groups: by demand.
         variants: by candidate.
+        findings: services that are left out.
     """
 
     problem: Problem
     groups: Mapping[str, Group]
     variants: Mapping[str, VariantSeen]
+    findings: tuple[Finding, ...] = ()
 
 
 def token_problem(question: Question) -> TokenProblem | None:
@@ -75,9 +83,11 @@ def token_problem(question: Question) -> TokenProblem | None:
     room = _room_of(question, asked)
     pools = _Pools(room)
     floors = _floors(question, asked)
-    made = [
-        (_candidate(group, seen, pools.of(seen.observed), floors[seen.ref]), seen) for group, seen in asked
-    ]
+    made, findings = _candidates(groups, pools, floors)
+    kept = {candidate.service for candidate, _ in made}
+    groups = [group for group in groups if named(group.key) in kept]
+    if not groups:
+        return None
     priorities = sorted({group.service.seen.rules.priority for group in groups})
     problem = Problem(
         name="controller",
@@ -96,7 +106,29 @@ def token_problem(question: Question) -> TokenProblem | None:
         problem=problem,
         groups={named(group.key): group for group in groups},
         variants={candidate.id: seen for candidate, seen in made},
+        findings=findings,
     )
+
+
+def _candidates(
+    groups: Sequence[Group], pools: _Pools, floors: Mapping[VariantRef, int]
+) -> tuple[list[tuple[Candidate, VariantSeen]], tuple[Finding, ...]]:
+    """Candidates of all groups; one of which something cannot be counted with is left out as a whole, and held."""
+    found: list[tuple[Candidate, VariantSeen]] = []
+    findings: list[Finding] = []
+    for group in groups:
+        mine = [seen for seen in group.service.seen.variants if seen.ref in group.carries]
+        try:
+            found += [(_candidate(group, one, pools.of(one.observed), floors[one.ref]), one) for one in mine]
+        except ValidationError as cause:
+            where = ".".join(map(str, cause.errors(include_url=False, include_input=False)[0]["loc"]))
+            findings.append(
+                Finding(
+                    subject=f"service {group.service.seen.key}",
+                    problem=f"nothing can be counted with its {where}; it is held",
+                )
+            )
+    return found, tuple(findings)
 
 
 def _room_of(question: Question, asked: _Asked) -> Room:
@@ -138,7 +170,8 @@ def _floors(question: Question, asked: _Asked) -> dict[VariantRef, int]:
 
 def _candidate(group: Group, seen: VariantSeen, pool: PoolState, floor: int) -> Candidate:
     carries, observed = group.carries[seen.ref], seen.observed
-    rated = min(_MOST, max(_LEAST, carries.rated / _UNIT))
+    # A replica that carries less than a millionth of the demand would need more replicas than can be counted.
+    rated = min(_MOST, max(_LEAST, carries.rated / _UNIT, 1e-6 * _load(group)))
     ready = min(observed.ready, seen.wanted)
     variant, service = VariantId(named(str(seen.ref))), ServiceId(named(group.key))
     return Candidate(
@@ -148,11 +181,11 @@ def _candidate(group: Group, seen: VariantSeen, pool: PoolState, floor: int) -> 
         role=observed.role if len(group.moves) > 1 else Role.BOTH,
         pool=pool.id,
         accelerator=pool.accelerator,
-        pods_per_replica=observed.pods_per_replica,
-        gpus_per_pod=max(1, observed.gpus // observed.pods_per_replica),
+        pods_per_replica=min(_MOST_GPUS, observed.pods_per_replica),
+        gpus_per_pod=min(_MOST_GPUS, max(1, observed.gpus // observed.pods_per_replica)),
         rated_rps=rated,
         surge_rps=max(rated, min(_MOST, carries.surge / _UNIT)),
-        cost=observed.cost,
+        cost=min(_DEAREST, observed.cost),
         min_replicas=floor,
         max_replicas=observed.max_replicas,
         current=ready,
@@ -166,9 +199,9 @@ def _demand(group: Group, priority: int) -> Demand:
     seen, traffic = group.service.seen, group.service.reading.traffic
     bucket = DemandBucket(
         id="tokens",
-        arrival_rps=min(_MOST, _rounded_up(group.tokens / _UNIT)),
-        input_tokens=max(1, round(traffic.input_tokens)),
-        output_tokens=max(1, round(traffic.output_tokens)),
+        arrival_rps=_load(group),
+        input_tokens=_whole(traffic.input_tokens),
+        output_tokens=_whole(traffic.output_tokens),
     )
     return Demand(
         service=ServiceId(named(group.key)),
@@ -180,12 +213,22 @@ def _demand(group: Group, priority: int) -> Demand:
     )
 
 
+def _load(group: Group) -> float:
+    return min(_MOST, _rounded_up(group.tokens / _UNIT))
+
+
+def _whole(tokens: float) -> int:
+    return max(1, round(min(tokens, _LONGEST_TOKENS)))
+
+
 def _headroom(group: Group) -> Headroom:
     """δ in the unit of the problem: a burst is a share of what arrives, tokens are tokens."""
     delta = group.service.seen.roles[min(group.moves)].rules.delta
     if delta.burst_rps is not None:
         arrivals = group.service.seen.traffic.arrival_rps
-        return Headroom(relative=_rounded_up(delta.burst_rps / arrivals)) if arrivals else Headroom()
+        return (
+            Headroom(relative=min(_MOST, _rounded_up(delta.burst_rps / arrivals))) if arrivals else Headroom()
+        )
     if delta.kv_tokens is not None:
         return Headroom(burst_rps=min(_MOST, delta.kv_tokens / _UNIT))
     return delta
@@ -214,7 +257,7 @@ class _Pools:
             failure_domain=DomainId(pool),
             nodes=() if key is None else _nodes(self._room.free.get(key, {})),
             # Where no inventory speaks of a type nothing bounds it.
-            growth=NodeGrowth(gpus_per_node=max(1, variant.gpus))
+            growth=NodeGrowth(gpus_per_node=min(_MOST_GPUS, variant.gpus))
             if key is None and self._room.free
             else None,
         )
