@@ -18,6 +18,7 @@ from planner.control.deciding.people import PeopleSay, respected
 from planner.control.deciding.people_hands import Edit, hands_after
 from planner.control.deciding.people_nodes import Leaving, leaving_nodes, moved, without_leaving
 from planner.control.protocols import Decision, Outcome
+from planner.control.running.changing import changed_variants, is_told
 from planner.control.running.cycle_meters import CycleMeters
 from planner.control.running.events import Events
 from planner.control.running.guarding import (
@@ -296,7 +297,7 @@ class Loop:
             ref_of(each.variant): decision_row(each, facts.proposed.get(ref_of(each.variant)))
             for each in facts.decided.decisions
         }
-        changed = _changed(self.rows, rows) | {
+        changed = changed_variants(self.rows, rows) | {
             ref_of(each.decision.variant) for each in facts.outcomes if each.changed and each.applied
         }
         now_s = self.parts.clock.monotonic_s()
@@ -306,13 +307,12 @@ class Loop:
         CycleMeters(self.parts.meters, self.parts.live).tell(
             facts, rows, changed=changed, kind=kind, before=self.findings
         )
-        if facts.leader and self.parts.events is not None and facts.settings.act:
+        if facts.leader and not failed and self.parts.events is not None and facts.settings.act:
             told = [
-                (each.variant, rows[ref_of(each.variant)])
+                (each.variant, row)
                 for each in facts.decided.decisions
-                if ref_of(each.variant) in changed
+                if is_told(self.rows.get(ref := ref_of(each.variant)), row := rows[ref])
             ]
-            told = [each for each in told if ref_of(each[0]) in self.rows or each[1].changes]
             record = record.model_copy(update={"findings": (*record.findings, *self.parts.events.tell(told))})
         new_fault = kind is CycleKind.FAILED and self._new_findings(record)
         if facts.leader and (kind is CycleKind.DECIDED or new_fault or due):
@@ -343,15 +343,3 @@ class Loop:
 def written_by(actuators: Actuators) -> int:
     """Writes to clusters so far, without those of the election, which goes on beside."""
     return sum(amount for what, amount in actuators.writes.items() if not what.endswith(_LEASES))
-
-
-def _changed(
-    before: Mapping[VariantRef, VariantDecision], after: Mapping[VariantRef, VariantDecision]
-) -> frozenset[VariantRef]:
-    """Variants whose decision or reason is another one; one that is new counts where it is to change."""
-    return frozenset(
-        ref
-        for ref, row in after.items()
-        if ((known := before.get(ref)) is None and row.changes)
-        or (known is not None and (known.desired, known.reason) != (row.desired, row.reason))
-    )
