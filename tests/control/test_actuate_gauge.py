@@ -193,6 +193,36 @@ class TestCompanions:
         assert series(gauge, "wva_available_gpus") == {(("accelerator_type", "H100"),): 16}
         assert list(series(gauge, "wva_gpu_discovery_up").values()) == [1]
 
+    def test_what_the_token_analyzer_says_is_told_of_variants_that_it_judged(self) -> None:
+        gauge = a_gauge()
+        facts = {
+            "demand_tokens": 600.0,
+            "capacity_tokens": 1000,
+            "required_tokens": 0.0,
+            "spare_tokens": 142.9,
+        }
+        gauge.act(
+            [decided(a_variant(name="a"), 5, facts=facts), decided(a_variant(name="b"), 5)], dry_run=False
+        )
+        assert list(series(gauge, "wva_saturation_utilization").values()) == [0.6]
+        assert list(series(gauge, "wva_required_capacity").values()) == [0.0]
+        assert list(series(gauge, "wva_spare_capacity").values()) == [142.9]
+
+    def test_no_capacity_is_no_utilization(self) -> None:
+        gauge = a_gauge()
+        facts = {"demand_tokens": 600.0, "capacity_tokens": 0}
+        gauge.act([decided(a_variant(), 5, facts=facts)], dry_run=False)
+        assert series(gauge, "wva_saturation_utilization") == {}
+
+    def test_what_is_decided_between_two_cycles_leaves_the_others_decided(self) -> None:
+        gauge = a_gauge()
+        both = [a_variant(name="a"), a_variant(name="b", model="other")]
+        gauge.saw(seen(*both))
+        gauge.act([decided(each, 5) for each in both], dry_run=False)
+        gauge.act([decided(both[0], 6)], dry_run=False)
+        assert list(series(gauge, "wva_saturation_metrics_up").values()) == [1, 1]
+        assert list(series(gauge, "wva_models_processed").values()) == [2]
+
     def test_they_can_be_left_out(self) -> None:
         gauge = a_gauge(companions=False)
         gauge.act([decided(a_variant(), 5)], dry_run=False)

@@ -79,14 +79,15 @@ class Drainer:
         self._options = options
         self._rules = DrainRules(limit_s=options.limit_s, overdue=options.overdue, settle_s=options.settle_s)
         self._connections = connections
-        self._loads: Loads = {}
+        self._observation: Observation | None = None
+        self._loads: Loads | None = None
         self._seen: Mapping[Key, VariantObservation] = {}
         self._whole = False
         self._versions: dict[str | None, tuple[int, int]] = {}
 
     def saw(self, observation: Observation) -> None:
         """See :class:`planner.control.actuators.fleet.Seeing`."""
-        self._loads = loads_of(observation)
+        self._observation, self._loads = observation, None
         self._seen = {key_of(each): each for each in observation.variants}
         self._whole = True
 
@@ -148,6 +149,9 @@ class Drainer:
         ):
             return outcome(decision, OutcomeCode.LEFT)
         crew = crew_of(api, variant)
+        if self._loads is None:
+            # Engines are many, and most rounds drain nothing.
+            self._loads = {} if self._observation is None else loads_of(self._observation)
         step = next_step(crew.scene(decision, self._loads), self._rules, self._connections.clock.unix_s())
         ways = {name: self._way(api, crew, crew.units[name], decision) for name in step.mark}
         problem = next((way.problem for way in ways.values() if way.problem), "")

@@ -6,8 +6,8 @@ Source: llm-d autoscaling v0.9, emitted metrics.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +25,8 @@ Key = tuple[str, str, str]
 _UNRESOLVED: Final = "unresolved"
 """Accelerator of a variant whose type nobody knows, as the published autoscaler writes it."""
 _LABELS: Final = ("variant_name", "namespace", "accelerator_type")
+_FIGURES: Final = ("demand_tokens", "capacity_tokens", "required_tokens", "spare_tokens")
+"""Facts of decisions: what the token analyzer says of the variant's role."""
 
 
 def key_of(variant: VariantObservation) -> Key:
@@ -41,14 +43,22 @@ class Row:
     model: str
     desired: int
     current: int
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, decision: Decision) -> Row:
         """The series of a decision."""
         variant = decision.variant
         now = variant.ready + variant.pending
+        told = {name: decision.facts.get(name) for name in _FIGURES}
+        figures = {name: float(value) for name, value in told.items() if isinstance(value, int | float)}
         return cls(
-            key_of(variant), variant.accelerator or _UNRESOLVED, variant.model, max(0, decision.desired), now
+            key_of(variant),
+            variant.accelerator or _UNRESOLVED,
+            variant.model,
+            max(0, decision.desired),
+            now,
+            figures,
         )
 
     @property
@@ -89,14 +99,14 @@ class Published:
         self._limited: Counter[tuple[Key, str]] = Counter()
         self._last: dict[Key, int] = {}
         self._seen: Observation | None = None
-        self._decided: frozenset[Key] = frozenset()
-        self._services = 0
+        self._decided: set[Key] = set()
+        self._services: set[str] = set()
 
     def saw(self, observation: Observation) -> None:
         """What was seen; counters of variants that are gone are gone too."""
         there = {key_of(each) for each in observation.variants}
         with self._lock:
-            self._seen, self._decided = observation, frozenset()
+            self._seen, self._decided, self._services = observation, set(), set()
             if observation.complete:
                 for counter in (self._scalings, self._limited):
                     for each in [each for each in counter if each[0] not in there]:
@@ -106,7 +116,7 @@ class Published:
     def decided(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
         """Count what was decided, once for each change."""
         with self._lock:
-            self._services = len({(one.variant.cluster, one.variant.service) for one in decisions})
+            self._services |= {f"{one.variant.cluster or ''}/{one.variant.service}" for one in decisions}
             fresh = set()
             for decision, found in zip(decisions, outcomes, strict=True):
                 if found.code not in {OutcomeCode.DONE, OutcomeCode.SAME}:
@@ -114,7 +124,7 @@ class Published:
                 key = key_of(decision.variant)
                 fresh.add(key)
                 self._count(key, decision)
-            self._decided = frozenset(fresh)
+            self._decided |= fresh
 
     def _count(self, key: Key, decision: Decision) -> None:
         before = self._last.get(key, decision.variant.wanted or 0)
@@ -171,9 +181,39 @@ class Published:
             "wva_saturation_metrics_up", "Whether the variant was decided on in this cycle.", _LABELS[:2],
             ((row.key, row.labels[:2], float(row.key in self._decided)) for row in rows),
         )  # fmt: skip
+        yield from self._of_figures(rows)
         yield self._gauge(
-            "wva_models_processed", "Services of the last cycle.", (), [(("", "", ""), (), self._services)]
+            "wva_models_processed",
+            "Services of the last cycle.",
+            (),
+            [(("", "", ""), (), len(self._services))],
         )
+
+    def _of_figures(self, rows: Sequence[Row]) -> Iterator[Metric]:
+        """What the token analyzer says; of a variant that it did not judge there is nothing."""
+        told = {
+            "wva_required_capacity": ("Capacity that is missing, tokens.", "required_tokens"),
+            "wva_spare_capacity": ("Capacity that may go, tokens.", "spare_tokens"),
+        }
+        for name, (text, figure) in told.items():
+            yield self._gauge(
+                name, text, ("variant_name", "namespace", "model_name", "unit"),
+                (
+                    (row.key, (row.key[2], row.key[1], row.model, "continuous"), row.figures[figure])
+                    for row in rows if figure in row.figures
+                ),
+            )  # fmt: skip
+        yield self._gauge(
+            "wva_saturation_utilization", "Demand / capacity of ready replicas.",
+            ("variant_name", "namespace", "model_name", "accelerator_type"),
+            (
+                (
+                    row.key, (row.key[2], row.key[1], row.model, row.accelerator),
+                    row.figures["demand_tokens"] / row.figures["capacity_tokens"],
+                )
+                for row in rows if row.figures.get("capacity_tokens", 0) > 0 and "demand_tokens" in row.figures
+            ),
+        )  # fmt: skip
 
     def _counters(self, cluster: str | None) -> Iterator[Metric]:
         from prometheus_client.core import CounterMetricFamily

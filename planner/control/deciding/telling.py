@@ -66,6 +66,8 @@ def _figures(service: Service, role: str) -> dict[str, Fact]:
         "demand_tokens": round(step.demand, 3),
         "capacity_tokens": round(step.supply, 3),
         "anticipated_tokens": round(step.anticipated, 3),
+        "required_tokens": round(step.required, 3),
+        "spare_tokens": round(step.spare, 3),
     }
 
 
