@@ -39,6 +39,7 @@ __all__ = [
     "flat",
     "nothing_recalled",
     "price_blocks",
+    "spread",
 ]
 
 Floats = NDArray[np.float64]
@@ -210,7 +211,7 @@ def _implies(one: Row, other: Row) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _spread(s: int, blocks: Flat, room: int) -> tuple[Exact, Relaxed]:
+def spread(s: int, blocks: Flat, room: int) -> tuple[Exact, Relaxed]:
     """One block, dense: exactly, and as the relaxation has it with so much room for cuts."""
     c0, c1 = blocks.columns[s], blocks.columns[s + 1]
     r0, r1 = blocks.rows[s], blocks.rows[s + 1]
@@ -286,7 +287,7 @@ def price_blocks(
     for s in which:
         c0, c1 = blocks.columns[s], blocks.columns[s + 1]
         n, m = c1 - c0, blocks.rows[s + 1] - blocks.rows[s]
-        exact, relaxed = _spread(s, blocks, CUTS)
+        exact, relaxed = spread(s, blocks, CUTS)
         cuts = recalled.cuts[c0 * CUTS : c1 * CUTS].reshape((CUTS, n))
         count = recalled.counts[s, 0]
         relaxed.a[m : m + count] = cuts[:count]

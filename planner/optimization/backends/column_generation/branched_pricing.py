@@ -7,11 +7,11 @@ so is every block of which the kernel knows no values: only HiGHS may say that t
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from planner.optimization.backends.column_generation.sparse import Terms
 from planner.optimization.backends.column_generation.ties import Ties, Usage
 from planner.optimization.program import Key
 
-__all__ = ["BranchedPricer", "Branchings"]
+__all__ = ["BranchedPricer", "Branchings", "in_parts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,6 +46,20 @@ _LEAST_GAP: Final = 3e-5
 
 _CHUNKS: Final = 8
 """Parts of the blocks by worker, so that none waits long for the other."""
+
+
+T = TypeVar("T")
+
+
+def in_parts(blocks: int, work: Callable[[Ints], T]) -> list[T]:
+    """What comes of work on some blocks at a time, as much at once as there are cores; kernels let go of the interpreter."""
+    workers = min(os.cpu_count() or 1, blocks)
+    count = workers * _CHUNKS
+    parts = [np.arange(first, blocks, count) for first in range(min(blocks, count))]
+    if workers <= 1:
+        return list(map(work, parts))
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, parts))
 
 
 @dataclass(frozen=True)
@@ -133,23 +147,15 @@ class BranchedPricer:
                 return Priced(np.inf, True, None)
             bounds[s] = exactly.bound
             self._learn(s, exactly)
-        return Priced(float(bounds.sum()), False, self._batch(cost))
+        return Priced(float(bounds.sum()), False, self._batch(cost), each=bounds)
 
     def _run(self, cost: Floats, limits: tuple[float, int]) -> None:
-        """Price all blocks, as many at once as there are cores; the kernel lets go of the interpreter."""
-        n = len(self._all.blocks)
-        workers = min(os.cpu_count() or 1, n)
-        parts = [np.arange(first, n, workers * _CHUNKS) for first in range(min(n, workers * _CHUNKS))]
+        """Price all blocks."""
 
         def work(part: Ints) -> None:
             price_blocks(part, self._all.flat, self._recalled, cost, limits)
 
-        if workers == 1:
-            for part in parts:
-                work(part)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(work, parts))
+        in_parts(len(self._all.blocks), work)
 
     def _learn(self, s: int, exactly: Priced) -> None:
         """Keep the values that HiGHS found."""

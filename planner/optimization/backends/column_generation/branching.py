@@ -36,7 +36,7 @@ from planner.optimization.backends.column_generation.tree_search import (
     value_of,
 )
 
-__all__ = ["CUTS", "KNOWN", "branch_and_cut", "branch_and_cut_among"]
+__all__ = ["CUTS", "KNOWN", "branch_and_cut", "branch_and_cut_among", "guide", "narrowed"]
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def _cutoff(best: float, gap: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _guide(block: Relaxed, cost: Floats, asked: Floats) -> None:
+def guide(block: Relaxed, cost: Floats, asked: Floats) -> None:
     """Costs with a trace of what a share takes up of replicas: without it all shares tie, and the simplex circles."""
     n = cost.shape[0]
     asked[:] = cost
@@ -205,7 +205,7 @@ def _root(block: Relaxed, lp: Dictionary, memory: Memory, cost: Floats, cutoff: 
 
 
 @njit(cache=True, nogil=True)
-def _narrowed(block: Relaxed, left: Narrow) -> Relaxed:
+def narrowed(block: Relaxed, left: Narrow) -> Relaxed:
     """The relaxation of what is left of a block."""
     n, k, m = block.whole.shape[0], left.columns.shape[0], left.rows.shape[0]
     given = left.exact.low.shape[0]
@@ -249,7 +249,7 @@ def _search_what_is_left(
     """Search the block without what reduced costs have fixed; values found are written back."""
     n, rows = cost.shape[0], memory.counts[0]
     left = narrow(exact, block.a[:rows], lp.lower[:n], lp.upper[:n])
-    small = _narrowed(block, left)
+    small = narrowed(block, left)
     x = left.fixed.copy()
     x[left.columns] = 0
     constant = value_of(cost, block.grid, x)
@@ -296,7 +296,7 @@ def branch_and_cut(
     """
     gap, most, best = limits
     lp = new_dictionary(cost.shape[0], block.a.shape[0])
-    _guide(block, cost, lp.asked)
+    guide(block, cost, lp.asked)
     for k in range(memory.counts[1]):
         best = min(best, value_of(cost, block.grid, memory.known[k]))
     status, bound = _root(block, lp, memory, cost, _cutoff(best, gap))
@@ -340,7 +340,7 @@ def branch_and_cut_among(
         np.array([m, 0]), np.zeros((KNOWN, k), dtype=np.int64), np.ones(k + m + CUTS, dtype=np.bool_)
     )
     own.basic[:k], own.basic[k : k + m] = memory.basic[left.columns], memory.basic[n + left.rows]
-    small = _with_room(_narrowed(block, left))
+    small = _with_room(narrowed(block, left))
     most = most * n * given // max(1, k * m)
     limits = (gap, most, best - constant)
     found, nodes = branch_and_cut(small, left.exact, own, cost[left.columns], limits)

@@ -10,6 +10,7 @@ from typing import Final
 from planner.clock import SolvingClock
 from planner.optimization.backends.column_generation import (
     branched,
+    branched_nearby,
     covering,
     enumeration,
     mending,
@@ -35,6 +36,7 @@ def compile_all() -> None:
         enumeration.compile_enumeration()
         nearby.compile_nearby()
         mending.compile_mending()
+        branched_nearby.compile_branched_nearby()
 
 
 def _on_disk() -> bool:

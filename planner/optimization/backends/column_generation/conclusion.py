@@ -11,6 +11,7 @@ from typing import Final
 
 from planner.clock import Clock
 from planner.optimization.backends.column_generation.blocks import Shape
+from planner.optimization.backends.column_generation.branched_closing import BranchedClosing
 from planner.optimization.backends.column_generation.closing import Closed, Closing
 from planner.optimization.backends.column_generation.finish import NO_CHOICE, Choice, Start
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
@@ -30,12 +31,18 @@ from planner.optimization.backends.highs import Listener
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Key
 
-__all__ = ["Run", "conclude", "values_of"]
+__all__ = ["Run", "conclude", "given_start", "values_of"]
 
 _CHOICE_SHARE: Final = 0.05
 _CHOICE_OF_MANY: Final = 0.7
 _MANY: Final = 200
 """Share of the time for a first choice among the patterns at hand. Of many blocks it nearly always is good enough."""
+
+_CHOICE_OF_BRANCHED: Final = 0.5
+"""The same where nothing better comes after it."""
+
+_CLOSING: Final = 0.8
+"""Share of the time for closing where a search may do more."""
 
 _SOME: Final = 12
 """Blocks up to which a choice near the relaxation is not worth its time: all patterns are listed soon anyhow."""
@@ -77,6 +84,11 @@ class Run:
     def shape(self) -> Shape:
         """Blocks and what ties them."""
         return self.ready.shape
+
+    @property
+    def is_branched(self) -> bool:
+        """Whether most blocks are no coverings, so that not all of their patterns can be listed."""
+        return 2 * len(self.ready.branchings.blocks) > len(self.shape.blocks)
 
     @property
     def tells_patterns_apart(self) -> bool:
@@ -182,7 +194,9 @@ def _searched(
 
 
 def _first_share(run: Run) -> float:
-    return _CHOICE_OF_MANY if len(run.shape.blocks) > _MANY else _CHOICE_SHARE
+    if len(run.shape.blocks) > _MANY:
+        return _CHOICE_OF_MANY
+    return _CHOICE_OF_BRANCHED if run.is_branched else _CHOICE_SHARE
 
 
 def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable[[], float]) -> Closed:
@@ -190,6 +204,15 @@ def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable
     ask = run.ask
     if not ask.goal.terms or seconds_left() < _LISTING_S * len(run.shape.blocks):
         return Closed(None, -inf)
+    branched = BranchedClosing(run.ready, run.usage, run.master, run.relaxation.told)
+    if branched.useful:
+        return branched.close(
+            relaxed,
+            inf if value is None else value - ask.goal.constant,
+            gap=ask.gap,
+            constant=ask.goal.constant,
+            seconds_left=lambda: _CLOSING * seconds_left(),
+        )
     return Closing(run.ready, run.usage, run.master, listener=run.listener).close(
         relaxed,
         inf if value is None else value - ask.goal.constant,
@@ -245,20 +268,20 @@ def _first_choice(run: Run, relaxed: Relaxed, sighted: Choice, seconds_left: Cal
     answer = relaxed.answer
     if answer is None:
         return sighted
-    ask, gap, start = run.ask, run.ask.gap / 2, _start(run, sighted)
+    ask, gap, start = run.ask, run.ask.gap / 2, given_start(run, sighted)
     heard = run.listener
     few = among_few(run.master, answer, gap=gap, seconds_left=seconds_left, start=start, listener=heard)
     every = among_all(run.master, gap=gap, seconds_left=seconds_left, start=start, listener=heard)
     near = _nearby(run, relaxed, seconds_left)
     many = len(run.shape.blocks) > _MANY
     found = first_enough(
-        chain([sighted], few, near if many else chain(every, near)),
+        chain([sighted], few, near if many or run.is_branched else chain(every, near)),
         lambda value: run.proves(value + ask.goal.constant, relaxed.bound),
     )
-    return found if found.found or not many else first_enough(every, lambda _: True)
+    return found if found.found or not (many or run.is_branched) else first_enough(every, lambda _: True)
 
 
-def _start(run: Run, sighted: Choice) -> Start | None:
+def given_start(run: Run, sighted: Choice) -> Start | None:
     """The plan at hand, or what was found on the way where that is better, as a choice to begin with."""
     hint, at_hand = run.ask.hint, run.at_hand
     if sighted.found and (at_hand is None or sighted.value + run.ask.goal.constant < at_hand):

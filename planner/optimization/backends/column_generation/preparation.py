@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ from planner.optimization.backends.column_generation.relaxation import Relaxatio
 from planner.optimization.backends.column_generation.sparse import Rows, more_rows, rows_like, rows_of
 from planner.optimization.backends.column_generation.ties import Ties, Usage, more_ties, ties_of
 from planner.optimization.program import IntegerProgram, Key
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Prepared", "prepared"]
 
@@ -111,6 +115,11 @@ class Prepared:
         return before if before is not None and before.are(blocks) else Branchings(blocks, self.ties.position)
 
     @cached_property
+    def branched_use(self) -> csr_array:
+        """What one step of each column of those blocks uses of the tying rows."""
+        return self.branchings.use(self.ties)
+
+    @cached_property
     def ranges(self) -> Floats:
         """How far each column of a block can move; 0 for those of the master."""
         found = np.zeros(len(self.ties.position))
@@ -152,7 +161,7 @@ class Prepared:
             if form is None and number not in branched
         ]
         others: list[Pricer] = [
-            BranchedPricer(self.branchings, self.branchings.use(self.ties), usage),
+            BranchedPricer(self.branchings, self.branched_use, usage),
             *programs,
         ]
         master = self.master(usage, penalties)

@@ -34,11 +34,13 @@ class Priced:
         bound: the blocks together cost no less.
         impossible: a block has no pattern at all.
         batch: cheap patterns.
+        each: bounds of the blocks one by one, where a pricer tells them.
     """
 
     bound: float
     impossible: bool
     batch: Batch | None
+    each: Floats | None = None
 
 
 class Pricer(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from planner.optimization.backends.column_generation.coverings import CoveringPr
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
 from planner.optimization.backends.column_generation.pricing import Priced, Pricer
 
-__all__ = ["Relaxation", "Relaxed"]
+__all__ = ["Relaxation", "Relaxed", "Told"]
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +44,20 @@ class Relaxed:
     impossible: bool = False
 
 
+class Told(NamedTuple):
+    """What blocks cost at least at some prices of the tying rows: cost − prices · use >= bound.
+
+    Attributes:
+        prices: of the tying rows.
+        each: bounds of the blocks that tell theirs one by one, those of branch and cut, in their order.
+        others: bound of all others together.
+    """
+
+    prices: Floats
+    each: Floats
+    others: float
+
+
 class Relaxation:
     """Prices blocks and grows a master until value and bound meet."""
 
@@ -53,13 +67,19 @@ class Relaxation:
         self._others = tuple(others)
         self.center = np.zeros(len(master.rows))
         self.bound = -np.inf
+        self.told: list[Told] = []
 
     def ask_blocks(self, prices: Floats) -> list[Priced]:
         """The blocks' answers at these prices."""
-        return [
+        priced = [
             self._covering.price(prices, gap=_PRICING_GAP),
             *(pricer.price(prices, gap=_PRICING_GAP) for pricer in self._others),
         ]
+        each = [one.each for one in priced if one.each is not None]
+        if each and not any(one.impossible for one in priced):
+            others = sum(one.bound for one in priced if one.each is None)
+            self.told.append(Told(prices.copy(), np.concatenate(each), others))
+        return priced
 
     def value_at(self, prices: Floats, priced: Sequence[Priced]) -> float:
         """The Lagrangian value of prices: no plan has a smaller goal."""

@@ -29,6 +29,7 @@ __all__ = [
     "offer",
     "round_vertex",
     "search",
+    "settle_leaf",
     "tighten",
     "value_of",
 ]
@@ -163,7 +164,7 @@ def tighten(lp: Dictionary, whole: Bools, slack: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _settle_leaf(block: Relaxed, exact: Exact, lp: Dictionary, rows: int, step: Floats, x: Ints) -> bool:
+def settle_leaf(block: Relaxed, exact: Exact, lp: Dictionary, rows: int, step: Floats, x: Ints) -> bool:
     """Values on the grid for whole columns as they are; routed with a step of room in every row where that is needed."""
     n = block.whole.shape[0]
     if settle(exact, lp.x[:n], block.grid, step, x, 0):
@@ -227,7 +228,7 @@ def _try_vertex(
     x = np.zeros(n, dtype=np.int64)
     vertex = lp.x[:n].copy()
     step = cost / block.grid
-    settled = _settle_leaf(block, exact, lp, memory.counts[0], step, x)
+    settled = settle_leaf(block, exact, lp, memory.counts[0], step, x)
     lp.x[:n] = vertex
     if settled:
         return -1, offer(memory, cost, block.grid, x, best)
