@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -75,7 +75,14 @@ def by_streamlit(port: int, script: Path = ROOT / "app.py") -> list[str]:
 
 
 @contextmanager
-def running(command: Sequence[str], *, folder: Path, port: int, scenario: str = "") -> Iterator[App]:
+def running(
+    command: Sequence[str],
+    *,
+    folder: Path,
+    port: int,
+    scenario: str = "",
+    more: Mapping[str, str] | None = None,
+) -> Iterator[App]:
     """The app, until the block ends.
 
     Args:
@@ -83,9 +90,11 @@ def running(command: Sequence[str], *, folder: Path, port: int, scenario: str = 
         folder: where it keeps workspaces.
         port: it was told to listen on.
         scenario: file that first visits open; empty: the example.
+        more: variables that it is started with.
     """
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     environment.pop("FLEETPLAN_UI_SCENARIO", None)
+    environment |= more or {}
     if scenario:
         environment["FLEETPLAN_UI_SCENARIO"] = scenario
     folder.mkdir(parents=True, exist_ok=True)

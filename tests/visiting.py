@@ -14,6 +14,8 @@ PAGES: Final = {
     "candidate": "Candidate",
     "moves": "Moves",
     "replay": "Replay",
+    "apply": "Apply",
+    "fleet_now": "Fleet now",
 }
 READY_MS: Final = 60_000
 COMPILED_MS: Final = 300_000
@@ -229,7 +231,11 @@ class Visitor:
             solve.wait_for()
             self.until(lambda: solve.is_visible() and solve.click(), lambda: not solve.is_visible())
             self.page.get_by_text("Solve both, and").wait_for(state="hidden")
-        for page, part in (("candidate", "What each source says"), ("moves", "Commands")):
+        for page, part in (
+            ("candidate", "What each source says"),
+            ("moves", "Commands"),
+            ("apply", "On the cluster"),
+        ):
             if name == page:
                 self.page.get_by_role("heading", name=part).wait_for()
         if name == "trade_offs":

@@ -12,6 +12,7 @@ from planner.ui.faults import show_fault
 from planner.ui.notices import show_notices
 from planner.ui.opening import show_opening
 from planner.ui.pages import PAGES
+from planner.ui.seeing import show_assumptions
 
 __all__ = ["show"]
 
@@ -61,6 +62,7 @@ def _show_open_draft() -> None:
         session.keep(workspace.open(opened))
         st.rerun()
     draft = workspace.draft
+    show_assumptions(draft.name)
     back, forth = st.columns(2)
     if back.button("Undo", icon=":material/undo:", disabled=not draft.past, width="stretch"):
         session.change(lambda draft: draft.undone())

@@ -10,8 +10,9 @@ from planner.scenario import dump_scenario
 from planner.ui import session
 from planner.ui.examples import example, examples
 from planner.ui.faults import show_fault
+from planner.ui.seeing import open_observation, show_observing
 from planner.ui.store import default_folder
-from planner.ui.uploads import LIMIT_BYTES, Upload, scenario_of
+from planner.ui.uploads import LIMIT_BYTES, Upload, observation_of, scenario_of
 from planner.ui.workspace import DRAFTS_LIMIT, Draft
 
 __all__ = ["show_opening"]
@@ -26,13 +27,15 @@ def show_opening() -> None:
         _open(example(name))
     files = st.file_uploader(
         "Your scenario",
-        type=["yaml", "yml", "json", "csv"],
+        type=["yaml", "yml", "json", "jsonl", "csv"],
         accept_multiple_files=True,
         key="upload",
-        help=f"One YAML file, and the CSV tables that it names as profiles; {LIMIT_BYTES / 1e6:.0f} MB each.",
+        help=f"One YAML file, and the CSV tables that it names as profiles; {LIMIT_BYTES / 1e6:.0f} MB each. Or what "
+        "'fleetplan observe -o' wrote: it becomes a draft, with all that is assumed.",
     )
     if st.button("Open files", icon=":material/upload:", disabled=full or not files, width="stretch"):
         _open_files([Upload(file.name, file.getvalue()) for file in files or ()])
+    show_observing(full=full)
     if full:
         st.caption(
             f"There are {DRAFTS_LIMIT} drafts, as many as there can be; delete one on the page What-if."
@@ -50,11 +53,13 @@ def show_opening() -> None:
 
 def _open_files(uploads: list[Upload]) -> None:
     try:
-        scenario = scenario_of(uploads, default_folder())
+        seen = observation_of(uploads)
+        if seen is None:
+            _open(scenario_of(uploads, default_folder()))
+        else:
+            open_observation(seen)
     except ConfigurationError as fault:
         show_fault(fault, "Nothing was opened.")
-        return
-    _open(scenario)
 
 
 def _open(scenario: Scenario) -> None:

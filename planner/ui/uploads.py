@@ -9,16 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pydantic import ValidationError
+
+from models.observation import Observation
 from models.scenario import Scenario
 from planner.errors import ConfigurationError, Finding
 from planner.planning import known_catalog
 from planner.scenario import parse_scenario
 
-__all__ = ["LIMIT_BYTES", "Upload", "faults_of", "kept_tables", "scenario_of"]
+__all__ = ["LIMIT_BYTES", "Upload", "faults_of", "kept_tables", "observation_of", "scenario_of"]
 
 LIMIT_BYTES: Final = 20_000_000
 _SCENARIOS: Final = (".yaml", ".yml", ".json")
 _TABLES: Final = (".csv",)
+_OBSERVED: Final = b'{"at_s":'
+"""First words of what ``fleetplan observe -o`` writes."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
@@ -56,6 +61,33 @@ def scenario_of(uploads: Sequence[Upload], folder: Path) -> Scenario:
         base_folder=kept_tables(tables, folder) if tables else None,
         catalog=known_catalog(),
         confined=True,
+    )
+
+
+def observation_of(uploads: Sequence[Upload]) -> Observation | None:
+    """The observation in a file; the last one, where it is a record of several. None: the files are something else.
+
+    Args:
+        uploads: files as the browser sent them.
+
+    Raises:
+        ConfigurationError: it begins as an observation does, and is none.
+    """
+    if len(uploads) != 1 or not uploads[0].content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_OBSERVED):
+        return None
+    upload = uploads[0]
+    findings = faults_of(upload, (*_SCENARIOS, ".jsonl"), "what 'fleetplan observe -o' wrote")
+    if findings:
+        raise ConfigurationError.from_findings(findings)
+    lines = upload.content.decode("utf-8-sig").strip().splitlines()
+    text = lines[-1] if all(line.startswith("{") for line in lines if line) else "\n".join(lines)
+    try:
+        return Observation.model_validate_json(text)
+    except ValidationError as cause:
+        fault = cause.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, fault["loc"]))
+    raise ConfigurationError.from_findings(
+        [Finding(upload.name[:100], None, where, "no observation", str(fault["msg"])[:300])]
     )
 
 

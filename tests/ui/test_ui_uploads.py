@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from models.observation import Observation
 from planner import load_scenario
 from planner.errors import ConfigurationError
-from planner.ui.uploads import LIMIT_BYTES, Upload, scenario_of
+from planner.ui.uploads import LIMIT_BYTES, Upload, observation_of, scenario_of
 
 GOOD = Path("data/scenarios/01-two-variants.yaml").read_bytes()
 TABLE = Path("data/profiles/control-loop.csv").read_bytes()
@@ -76,3 +77,21 @@ def test_a_scenario_cannot_include_files_of_the_server(tmp_path: Path, name: str
 def test_what_is_bad_is_named(tmp_path: Path, uploads: list[Upload], words: str) -> None:
     assert words in refusal(uploads, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_observation_is_told_from_a_scenario_by_its_first_words() -> None:
+    seen = Observation(at_s=2.0)
+    text = seen.canonical_json().encode()
+    assert observation_of([Upload("seen.json", text)]) == seen
+    earlier = Observation(at_s=1.0).canonical_json().encode()
+    assert observation_of([Upload("seen.jsonl", earlier + b"\n" + text + b"\n")]) == seen
+    assert observation_of([Upload("s.yaml", GOOD)]) is None
+    assert observation_of([Upload("seen.json", text), Upload("s.yaml", GOOD)]) is None
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"at_s":', b'{"at_s":-1}', b'{"at_s":1,"engines":[{"kv_usage":7}]}', b'{"at_s":NaN}']
+)
+def test_what_begins_as_an_observation_and_is_none_is_refused(text: bytes) -> None:
+    with pytest.raises(ConfigurationError, match="no observation"):
+        observation_of([Upload("seen.json", text)])

@@ -147,9 +147,8 @@ def _show_files(files: Mapping[str, str], wanted: str) -> None:
         key=f"moves-download-{wanted}",
         help=f"{KUSTOMIZATION} and its patches." if wanted == "kustomize" else "The whole text.",
     )
-    st.code(
-        "\n".join(lines[:_LINES_SHOWN]), language="bash" if wanted == "kubectl" else "yaml", wrap_lines=True
-    )
+    # Without colors: those of comments are too faint to be read by everybody (WCAG 2.2, 1.4.3).
+    st.code("\n".join(lines[:_LINES_SHOWN]), language=None, wrap_lines=True)
     if len(lines) > _LINES_SHOWN:
         st.caption(
             said(f"The first {number(_LINES_SHOWN)} of {number(len(lines), 9)} lines; the download has all.")

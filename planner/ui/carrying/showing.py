@@ -54,7 +54,8 @@ def show_apply(answer: Answer, name: str) -> None:
         return
     moves = Moves.model_validate_json(result)
     if moves.there.waves:
-        show_commands(Way(report.problem, moves.there), f"apply-{task.key}")
+        with st.expander("As commands", icon=":material/terminal:", expanded=not is_allowed()):
+            show_commands(Way(report.problem, moves.there), f"apply-{task.key}")
     else:
         st.markdown("What runs is what the plan says: there is nothing to carry out.")
     st.header("On the cluster")

@@ -1,0 +1,123 @@
+"""The app beside a controller and a cluster: what was decided, a live fleet as a draft, a plan that is compared; as a browser shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.hardware import Pool
+from models.observation import Observation
+from planner.clock import FakeClock, SystemClock
+from tests.browsing import App, by_command, running
+from tests.control.controller_builders import Told, a_controller, led
+from tests.control.test_run_cycles import SCALES, direct
+from tests.e2e.ui.test_app_accessible import AXE_THERE, violations
+from tests.loopback import free_port
+from tests.observed_fleets import a_variant, engines_of, some_traffic
+from tests.visiting import Visitor
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+Visits = Callable[..., Visitor]
+
+
+def some_records(folder: Path) -> Path:
+    """Records of the last quarter of an hour: a service that grew, and shrank again."""
+    clock = FakeClock(SystemClock().unix_s() - 900.0)
+    cluster, source = direct(), Told()
+    controller = a_controller(cluster, source, SCALES, clock=clock, records=folder)
+    for kv in (0.3, 0.3, 0.78, 0.78, 0.78, 0.5, 0.5, 0.05, 0.05):
+        source.kv = kv
+        for _ in range(6):
+            led(controller).cycle(("timer",))
+            cluster.settle()
+            clock.advance(15.0)
+    return folder
+
+
+def a_kubeconfig(folder: Path) -> Path:
+    """Of a cluster that is away."""
+    path = folder / "kubeconfig"
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": "hunter2"}}],
+        "contexts": [{"name": "away", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "away",
+    }
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """The app as somebody starts it who has a controller, and allows to apply."""
+    folder, port = tmp_path_factory.mktemp("live"), free_port()
+    more = {
+        "FLEETPLAN_RECORDS": str(some_records(folder / "records")),
+        "FLEETPLAN_UI_ALLOW_APPLY": "1",
+        "KUBECONFIG": str(a_kubeconfig(folder)),
+        "XDG_STATE_HOME": str(folder / "state"),
+    }
+    scenario = "data/scenarios/01-two-variants.yaml"
+    with running(by_command(port), folder=folder / "cache", port=port, scenario=scenario, more=more) as found:
+        yield found
+
+
+def looked_at(person: Visitor, name: str, shots: Path) -> dict[str, Any]:
+    """What keeps people out of a page, and what reaches beyond its edge; pictures are kept."""
+    found: dict[str, Any] = {}
+    for scheme in ("light", "dark"):
+        person.page.emulate_media(color_scheme=scheme)
+        if AXE_THERE:
+            found[scheme] = violations(person.drawn())
+        for width, called in ((1400, "wide"), (400, "narrow")):
+            person.widened(width).picture(shots / f"{name}-{scheme}-{called}.png")
+            found[called] = person.wider_than_the_window()
+    person.widened(1400)
+    return {name: each for name, each in found.items() if each}
+
+
+def test_the_last_decisions_are_there_with_reasons_history_and_freshness(
+    visitor: Visits, live: App, shots: Path
+) -> None:
+    person = visitor(at=live).open().solved().visit("fleet_now").sees("Decisions").sees("History").drawn()
+    assert person.metric("Variants") == "1"
+    assert "one leads" in person.text()
+    assert looked_at(person, "fleet-now-live", shots) == {}
+
+
+def test_a_plan_is_compared_with_a_cluster_that_is_away_and_nothing_can_be_pressed(
+    visitor: Visits, live: App, shots: Path
+) -> None:
+    person = visitor(at=live).open().solved().visit("apply").sees("On the cluster")
+    person.press("Compare (dry run)").sees("The plan cannot be carried out now")
+    assert "hunter2" not in person.page.content()
+    assert person.page.get_by_role("button", name="Apply", exact=True).count() == 0
+    assert looked_at(person, "apply-refused", shots) == {}
+
+
+def test_a_recorded_observation_opens_as_a_draft_with_what_is_assumed(
+    visitor: Visits, live: App, tmp_path: Path
+) -> None:
+    fast = a_variant("fast", ready=3, model="meta-llama/Llama-3.1-8B-Instruct", min_replicas=1)
+    seen = Observation(
+        at_s=1.8e9,
+        variants=(fast,),
+        engines=engines_of(fast, (0.6, 0), model="meta-llama/Llama-3.1-8B-Instruct"),
+        traffic=(some_traffic(model="meta-llama/Llama-3.1-8B-Instruct"),),
+        pools=(Pool.model_validate({"id": "h", "accelerator": "H100", "nodes": [{"id": "n0", "gpus": 8}]}),),
+    )
+    path = tmp_path / "seen.json"
+    path.write_text(seen.canonical_json(), encoding="utf-8")
+    person = visitor(at=live).open().solved().fold_out("Open or keep")
+    chooser = person.page.locator('input[type="file"]').first
+    person.does(lambda: chooser.set_input_files(path))
+    person.page.get_by_text("seen.json").first.wait_for()
+    person.press("Open files")
+    person.page.get_by_role("heading", level=1, name="observed").wait_for()
+    person.fold_out("Assumed").sees("no promises on latency are known")
+    person.press("Solve").solved()
