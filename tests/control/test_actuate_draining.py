@@ -433,6 +433,23 @@ class TestCare:
         assert found[0].code is OutcomeCode.BUSY
         assert [each.decision.desired for each in found if each.actuator == "scale"] == [2, 4]
 
+    def test_each_cluster_drains_its_own_and_one_that_is_away_stops_no_other(self) -> None:
+        east, west = Town({"a": 5, "b": 2}), Town({"a": 5, "b": 2})
+        connections = connected(east.cluster, west.cluster, clock=west.clock)
+        fleet = actuators_from([("draining", {}), ("scale", {})], connections)
+        east.cluster.before = lambda call: answers(503, method=call.method)(call)
+        decisions = [
+            decided(a_variant("variantautoscaling", 2, cluster=name), 1) for name in ("east", "west")
+        ]
+        west.loads = {"b": 2.0, "a": 5.0}
+        engines = tuple(each.but(cluster="west") for each in west.observed().engines)
+        fleet.saw(Observation(at_s=west.clock.unix_s(), engines=engines))
+        found = fleet.act(decisions, dry_run=False)
+        assert [each.code for each in found[:2]] == [OutcomeCode.BUSY, OutcomeCode.WAITING]
+        assert (west.routed, west.wanted) == (["a"], 2)
+        east.cluster.before = lambda _: None
+        assert (east.routed, east.wanted) == (["a", "b"], 2)
+
     def test_namespaces_are_read_one_by_one_where_rules_allow_no_more(self) -> None:
         def before(call: Call) -> Answer | None:
             denied = json.dumps({"message": "pods is forbidden"}).encode()

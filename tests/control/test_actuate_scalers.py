@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from planner.clock import FakeClock
 from planner.control.actuators.hpa import actuator as hpa_actuator
 from planner.control.actuators.keda import actuator as keda_actuator
-from planner.control.cluster import MemoryCluster
+from planner.control.cluster import Api, MemoryCluster
+from planner.control.cluster.kinds import HORIZONTAL_POD_AUTOSCALERS
 from planner.control.protocols import OutcomeCode
-from tests.control.actuator_builders import a_variant, connected, decided, written
+from tests.control.actuator_builders import a_variant, answers, connected, decided, written
 from tests.kube_objects import a_deployment, a_scaled_object, an_hpa, notes, reading
 
 
@@ -72,6 +74,40 @@ class TestHpa:
         assert (found.min_replicas, found.max_replicas) == (2, 12)
         hold(again := MemoryCluster([a_deployment(), changed]), 6)
         assert the_hpa(again)["metadata"]["annotations"]["fleetplan.dev/former-bounds"] == "2:12"
+
+    def test_whoever_sets_bounds_back_each_time_keeps_them(self) -> None:
+        cluster = MemoryCluster([a_deployment(), an_hpa(least=1, most=8)])
+        acting = hpa_actuator({}, connected(cluster))
+        codes = []
+        for desired in [5] * 6 + [6]:
+            codes.append(acting.act([decided(a_variant(), desired)], dry_run=False)[0].code)
+            # A tool that keeps objects as its repository has them, and leaves annotations that it does not know.
+            body = the_hpa(cluster)
+            body["spec"] |= {"minReplicas": 1, "maxReplicas": 8}
+            body["metadata"]["managedFields"] = [
+                {
+                    "manager": "argocd",
+                    "time": "2026-11-30T10:00:00Z",
+                    "fieldsV1": {"f:spec": {"f:maxReplicas": {}}},
+                }
+            ]
+            Api(cluster, FakeClock()).patch(HORIZONTAL_POD_AUTOSCALERS, "prod", "llama-hpa", body)
+        assert codes == [OutcomeCode.DONE] * 4 + [OutcomeCode.CONFLICT] * 2 + [OutcomeCode.DONE]
+
+    def test_the_quarrel_names_its_other_side(self) -> None:
+        held = notes() | {"fleetplan.dev/former-bounds": "1:8", "fleetplan.dev/pinned": "5"}
+        thing = an_hpa(least=1, most=8, annotations=held)
+        owns = {"f:spec": {"f:maxReplicas": {}}}
+        thing["metadata"]["managedFields"] = [{"manager": "argocd", "time": "2026", "fieldsV1": owns}]
+        acting = hpa_actuator(
+            {}, connected(MemoryCluster([a_deployment(), thing], before=answers(*[422] * 9)))
+        )
+        for _ in range(3):
+            assert acting.act([decided(a_variant(), 5)], dry_run=False)[0].code is OutcomeCode.FAILED
+        assert (
+            "argocd sets the bounds back each time"
+            in acting.act([decided(a_variant(), 5)], dry_run=False)[0].message
+        )
 
     def test_an_hpa_that_a_plan_holds_is_left_to_it(self) -> None:
         held = notes() | {"fleetplan.dev/former-bounds": "1:8"}

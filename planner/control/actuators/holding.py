@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from planner.control.actuators.writing import Wanted
-from planner.control.cluster.reading import Object, annotations_of, count_at
+from planner.control.cluster.reading import Object, annotations_of, at, count_at, items_of, text_at
 from planner.control.discovery.scalers import PINNED, held_bounds
 from planner.control.protocols import OutcomeCode
 from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, PAUSED
@@ -75,6 +75,19 @@ def held_hpa(found: Object, count: int, now: int) -> Wanted:
     return Wanted(
         fields={"metadata": {"annotations": record}, "spec": {"minReplicas": at, "maxReplicas": at}}
     )
+
+
+def set_back_by(found: Object, count: int, now: int) -> str:
+    """Who set the bounds of an HPA back although it is held at just this count already; empty: nobody did."""
+    notes, (_, ours) = annotations_of(found), _bounds(found)
+    if ours or notes.get(PINNED) != str(count or max(now, 1)):
+        return ""
+    entries = [
+        (text_at(each, "time", longest=40), text_at(each, "manager", longest=128))
+        for each in items_of(at(found, "metadata", "managedFields"))
+        if at(each, "fieldsV1", "f:spec", "f:maxReplicas") is not None
+    ]
+    return max(entries, default=("", ""))[1] or "somebody"
 
 
 def freed_hpa(found: Object) -> Wanted:
