@@ -323,6 +323,16 @@ class TestScaleIn:
         busy = observed([variant], engines_of(variant, (0.9, 0), (0.9, 0), (0.2, 0)))
         assert Wishing(min_non_saturated=1).wish(busy, v=2) == {"v": 2}
 
+    def test_a_held_scale_in_does_not_chase_a_target_that_follows_late(self) -> None:
+        """An HPA does what the gauge said a while ago: a gauge that said what there is now would go up and down for ever."""
+        cycles, said = Wishing(), []
+        calm, full = a_variant(ready=3), a_variant(ready=2)
+        assert cycles.wish(observed([calm], engines_of(calm, *[(0.2, 0.0)] * 3)), v=2) == {"v": 2}
+        for variant in (calm, full, calm, full):
+            busy = observed([variant], engines_of(variant, *[(0.9, 0.0)] * variant.ready))
+            said.append(cycles.wish(busy, v=1)["v"])
+        assert said == [3, 3, 3, 3]
+
     def test_another_role_is_not_in_the_way(self) -> None:
         fill, make = a_variant("fill", ready=3, role="prefill"), a_variant("make", ready=3, role="decode")
         both = observed([fill, make], engines_of(fill, (0.95, 9)) + engines_of(make, CALM))

@@ -143,6 +143,18 @@ class TestWorkloads:
         assert found.pods == ("llama-5d-a", "llama-5d-b")
         assert found.nodes == ("n2", "n1")
 
+    def test_a_replica_that_finishes_what_it_has_counts(self) -> None:
+        """Its readiness gate took it out of routing; the fleet is as large as before until it ends."""
+        out = a_pod(
+            "llama-5d-a", ("ReplicaSet", "llama-5d"), ready=False, labels={"fleetplan.dev/draining": "true"}
+        )
+        out["status"]["conditions"].append({"type": "ContainersReady", "status": "True"})
+        starts = a_pod("llama-5d-b", ("ReplicaSet", "llama-5d"), ready=False)
+        starts["status"]["conditions"].append({"type": "ContainersReady", "status": "True"})
+        found = variants(a_deployment(replicas=2), a_replica_set(), an_hpa(), a_node(), out, starts)
+        assert (found["llama-hpa"].ready, found["llama-hpa"].pending) == (1, 1)
+        assert found["llama-hpa"].pods == ("llama-5d-a",)
+
     def test_pods_find_their_deployment_without_replica_sets(self) -> None:
         labels = {"pod-template-hash": "5d"}
         pod = a_pod("llama-5d-a", ("ReplicaSet", "llama-5d"), labels=labels)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from planner.control.actuators.draining import Mark, Phase
 from planner.control.actuators.routing import OUT, SERVING
 from planner.control.cluster.reading import Object, annotations_of, at, items_of, labels_of, text_at
+from planner.control.discovery.pods import DRAINING
 
 __all__ = [
     "DRAIN",
@@ -28,8 +29,6 @@ __all__ = [
     "shut",
 ]
 
-DRAINING: Final = "fleetplan.dev/draining"
-"""Label of every pod that is on its way out, by which a restart finds them."""
 DRAIN: Final = "fleetplan.dev/drain"
 """Annotation of such a pod: since when, how far, whose, and what its labels and its cost were."""
 SPARED: Final = "fleetplan.dev/drain-spared-until"

@@ -105,10 +105,12 @@ def controller_of(thing: Object) -> tuple[str, str] | None:
     return None
 
 
-def is_ready(thing: Object) -> bool:
-    """Whether the condition ``Ready`` of a node or a pod holds."""
+def is_ready(thing: Object, condition: str = "Ready") -> bool:
+    """Whether the condition ``Ready`` of a node or a pod holds, or another one of it."""
     conditions = items_of(at(thing, "status", "conditions"))
-    return any(text_at(each, "type") == "Ready" and text_at(each, "status") == "True" for each in conditions)
+    return any(
+        text_at(each, "type") == condition and text_at(each, "status") == "True" for each in conditions
+    )
 
 
 def is_ending(thing: Object) -> bool:

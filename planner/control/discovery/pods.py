@@ -19,8 +19,10 @@ from planner.control.cluster.reading import (
 )
 from planner.control.discovery.scheduling import requests_of
 
-__all__ = ["Owner", "PodSeen", "pods_of"]
+__all__ = ["DRAINING", "Owner", "PodSeen", "pods_of"]
 
+DRAINING: Final = "fleetplan.dev/draining"
+"""Label of every pod that is on its way out of routing."""
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _GROUP_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 _GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -39,7 +41,7 @@ class PodSeen:
         name: of the pod.
         node: it is on; empty: none yet.
         requests: extended resources that it holds.
-        ready: it serves, and is not ending.
+        ready: it serves, and is not ending; one that we took out of routing serves until it ends.
         owner: its workload; None: none that is scaled.
         group: index of its group in a LeaderWorkerSet; empty: it is in none.
         worker: index in that group; the leader is ``0``.
@@ -79,11 +81,20 @@ def _seen(thing: Object, deployments: Mapping[tuple[str, str], str]) -> PodSeen:
         name=name_of(thing),
         node=text_at(thing, "spec", "nodeName", longest=253),
         requests=requests_of(at(thing, "spec")),
-        ready=is_ready(thing) and not is_ending(thing),
+        ready=_serves(thing, labels) and not is_ending(thing),
         owner=_owner(thing, labels, deployments),
         group=labels.get(_GROUP_INDEX, ""),
         worker=labels.get(_WORKER_INDEX, "0"),
     )
+
+
+def _serves(thing: Object, labels: Mapping[str, str]) -> bool:
+    """Whether it works on requests.
+
+    Where a readiness gate takes a pod out of routing, the pod is not ready while it finishes what it has. It counts all the
+    same: a fleet that looked smaller for it would be given it back, and the scale-in would begin anew.
+    """
+    return is_ready(thing) or (labels.get(DRAINING) == "true" and is_ready(thing, "ContainersReady"))
 
 
 def _owner(

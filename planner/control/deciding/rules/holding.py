@@ -28,7 +28,7 @@ def _held(way: Way, asked: ServiceWays, context: Context) -> Way:
         )
     if seen.paused:
         return way.to(way.wanted, Code.PAUSED, "people asked that nothing is changed", fixed=True)
-    kept = _bounded(way, max(way.wanted, last or 0))
+    kept = way.kept(last)
     if way.proposed is None:
         return way.to(kept, Code.FAILED, "its policy came to no answer", fixed=True)
     if seen.observed.ready and not seen.speaks:
@@ -36,10 +36,3 @@ def _held(way: Way, asked: ServiceWays, context: Context) -> Way:
     if not any(one.speaks for one in asked.service.seen.variants) and way.target < way.wanted:
         return way.to(kept, Code.METRICS, "no replica of its service shows usable metrics")
     return way
-
-
-def _bounded(way: Way, count: int) -> int:
-    """Inside of the bounds that the variant has now, but never below what runs."""
-    most = way.seen.observed.max_replicas
-    top = count if most is None else min(count, most)
-    return max(top, way.wanted, way.seen.observed.min_replicas)

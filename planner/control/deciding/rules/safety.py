@@ -12,10 +12,12 @@ def safe_scale_in(asked: ServiceWays, context: Context) -> ServiceWays:
     """Hold what would shrink while anything about its role is missing, stale or too full.
 
     No scale-in starts while fewer replicas of the role than ``min_non_saturated`` are known to be below τ (published: 2).
+    What was decided and has not arrived yet stands too: whoever follows the gauge does so a while later, and a gauge that
+    says what the target asks for now would chase it up and down.
     """
     return asked.but(
         [
-            way.to(way.wanted, code, message)
+            way.to(way.kept(context.decided.get(way.seen.ref)), code, message)
             for role, ways in asked.by_role().items()
             if any(way.shrinks for way in ways)
             for code, message in _against(asked, role, ways, context)

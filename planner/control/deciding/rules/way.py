@@ -79,6 +79,16 @@ class Way:
         """Whether it is to have fewer than now."""
         return not self.fixed and self.target < self.wanted
 
+    def kept(self, last: int | None) -> int:
+        """What it has, or what was decided in the cycle before and has not arrived yet.
+
+        Inside of the bounds that the variant has now, but never below what runs.
+        """
+        observed = self.seen.observed
+        count = max(self.wanted, last or 0)
+        top = count if observed.max_replicas is None else min(count, observed.max_replicas)
+        return max(top, self.wanted, observed.min_replicas)
+
     def to(self, target: int, code: Code, message: str, *, fixed: bool = False, short: int = 0) -> Way:
         """Moved by a rule; the same where it stands there already."""
         if target == self.target and not fixed and not short:
