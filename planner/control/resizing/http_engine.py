@@ -39,6 +39,9 @@ _SERIES: Final = re.compile(
     r"^(vllm:(?:num_requests_running|generation_tokens_total|request_success_total))\{([^}]*)\}\s+(\S+)",
     re.MULTILINE,
 )
+_LOAD: Final = re.compile(
+    r"^vllm:num_requests_(?:running|waiting)\{([^}]*)\}\s+(\d+(?:\.\d*)?(?:e\+?\d+)?)\s*$", re.MULTILINE
+)
 _RANK: Final = re.compile(r'engine="(\d{1,6})"')
 
 
@@ -137,6 +140,24 @@ class HttpEngine:
         if self._engine.load_balancing is LoadBalancing.EXTERNAL:
             return self._serving_ranks()
         return self._ranks_in_metrics()
+
+    def in_flight(self, first: int) -> float | None:
+        """Requests that run on, or wait for, the ranks from this number on; None: one of them does not say."""
+        external = self._engine.load_balancing is LoadBalancing.EXTERNAL
+        total = 0.0
+        for url in self._urls[first:] if external else self._urls[:1]:
+            page = self._looked(ResizeCall(method="GET", url=f"{url.rstrip('/')}/metrics", timeout_s=_LOOK_S))
+            if page is None or page[0] != _OK:
+                return None
+            found = [
+                float(value)
+                for labels, value in _LOAD.findall(page[1])
+                if external or ((rank := _RANK.search(labels)) is not None and int(rank[1]) >= first)
+            ]
+            if not found:
+                return None
+            total += sum(found)
+        return total
 
     def answer(self) -> str | None:
         """What it answers to :data:`PROMPT`, the first tokens of it."""
