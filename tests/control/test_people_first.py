@@ -15,7 +15,14 @@ from planner.control.analysis.identity import VariantRef, ref_of
 from planner.control.deciding.people import PeopleSay, respected
 from planner.control.deciding.people_hands import Edit, Hands, hands_after
 from planner.control.deciding.people_hours import is_open, unknown_zone
-from planner.control.deciding.people_nodes import MOVING, Leaving, leaving_nodes, moved, without_leaving
+from planner.control.deciding.people_nodes import (
+    MOVING,
+    Leaving,
+    Surge,
+    leaving_nodes,
+    moved,
+    without_leaving,
+)
 from planner.control.protocols import Decision
 
 NOON = datetime(2026, 5, 6, 12, 0, tzinfo=UTC).timestamp()
@@ -255,10 +262,10 @@ class TestNodesThatLeave:
     def test_what_runs_there_is_replaced_before_it_goes(self) -> None:
         variant = on_nodes("n1", "n2")
         (raised,), surged = moved([a_wish(2, variant)], leaving("n1"), {}, chooses_victims=True)
-        assert (raised.desired, raised.reason, surged) == (3, MOVING, {REF: 1})
+        assert (raised.desired, raised.reason, surged) == (3, MOVING, {REF: Surge(2, 1)})
         waiting = on_nodes("n1", "n2", wanted=3, pending=1)
         (same,), surged = moved([a_wish(3, waiting)], leaving("n1"), surged, chooses_victims=True)
-        assert (same.desired, surged) == (3, {REF: 1})
+        assert (same.desired, surged) == (3, {REF: Surge(2, 1)})
         replaced = on_nodes("n1", "n2", "n2")
         (going,), surged = moved([a_wish(3, replaced)], leaving("n1"), surged, chooses_victims=True)
         assert (going.desired, going.victims, surged) == (2, ("p0",), {})
@@ -269,20 +276,31 @@ class TestNodesThatLeave:
 
     @pytest.mark.parametrize("wish", [2, 3], ids=["takes the surplus for spare", "holds"])
     def test_a_policy_that_sees_the_surplus_does_not_make_it_grow_or_vanish(self, wish: int) -> None:
-        variant, surged = on_nodes("n1", "n2", wanted=3, pending=1), {REF: 1}
+        variant, surged = on_nodes("n1", "n2", wanted=3, pending=1), {REF: Surge(2, 1)}
         for _ in range(5):
             (found,), surged = moved([a_wish(wish, variant)], leaving("n1"), surged, chooses_victims=True)
-            assert (found.desired, surged) == (3, {REF: 1})
+            assert (found.desired, surged) == (3, {REF: Surge(2, 1)})
+
+    def test_a_scaler_that_has_not_followed_yet_is_waited_for(self) -> None:
+        variant = on_nodes("n1", "n2")
+        (found,), surged = moved(
+            [a_wish(2, variant)], leaving("n1"), {REF: Surge(2, 1)}, chooses_victims=True
+        )
+        assert (found.desired, surged) == (3, {REF: Surge(2, 1)})
 
     def test_growth_goes_on_top(self) -> None:
         variant = on_nodes("n1", "n2", wanted=3, pending=1)
-        (found,), surged = moved([a_wish(5, variant)], leaving("n1"), {REF: 1}, chooses_victims=True)
-        assert (found.desired, surged) == (5, {REF: 1})
+        (found,), surged = moved(
+            [a_wish(5, variant)], leaving("n1"), {REF: Surge(2, 1)}, chooses_victims=True
+        )
+        assert (found.desired, surged) == (5, {REF: Surge(4, 1)})
 
     def test_without_a_choice_of_victims_the_surplus_stays_until_the_node_is_empty(self) -> None:
         replaced = on_nodes("n1", "n2", "n2")
-        (found,), surged = moved([a_wish(3, replaced)], leaving("n1"), {REF: 1}, chooses_victims=False)
-        assert (found.desired, surged) == (3, {REF: 1})
+        (found,), surged = moved(
+            [a_wish(3, replaced)], leaving("n1"), {REF: Surge(2, 1)}, chooses_victims=False
+        )
+        assert (found.desired, surged) == (3, {REF: Surge(2, 1)})
         (found,), surged = moved(
             [a_wish(3, on_nodes("n2", "n2", "n2"))], leaving("n1"), surged, chooses_victims=False
         )

@@ -169,6 +169,41 @@ class TestNothingIsKnown:
         assert b"wva_desired_replicas{accelerator" not in controller.metrics(None)
 
 
+class TestLag:
+    def test_growth_is_not_taken_back_before_the_hpa_followed(self) -> None:
+        cluster, source, clock = Served(), Told(kv=0.78), FakeClock(START)
+        controller = led(a_controller(cluster, source, "lease: {enabled: false}", clock=clock))
+        assert decision(controller) == (2, 3, "ScaledUp")
+        source.kv = 0.5
+        clock.advance(15)
+        assert decision(controller) == (2, 3, "Arriving")
+        cluster.edit("deployments", "llama", "apps", spec={"replicas": 3})
+        clock.advance(15)
+        assert decision(controller)[:2] == (3, 3)
+
+    def test_what_nobody_follows_is_given_up(self) -> None:
+        source, clock = Told(kv=0.78), FakeClock(START)
+        controller = led(a_controller(Served(), source, "lease: {enabled: false}", clock=clock))
+        turned(controller)
+        source.kv = 0.5
+        clock.advance(121)
+        assert decision(controller)[:2] == (2, 2)
+
+    def test_an_hpa_that_lags_by_a_cycle_and_the_gauge_do_not_chase_one_another(self) -> None:
+        cluster, source, clock = Served(), Told(kv=0.78), FakeClock(START)
+        controller = led(a_controller(cluster, source, "lease: {enabled: false}", clock=clock))
+        counts, gauge = [], 2
+        for number in range(20):
+            source.kv = 0.78 if number == 0 else 0.5
+            followed = gauge
+            gauge = decision(controller)[1] or 0
+            cluster.edit("deployments", "llama", "apps", spec={"replicas": followed})
+            cluster.settle()
+            counts.append(cluster.replicas())
+            clock.advance(15)
+        assert counts == [2, *[3] * 19]
+
+
 class TestPeople:
     def test_what_somebody_changes_between_looking_and_acting_is_not_overwritten(self) -> None:
         cluster = direct()
@@ -237,12 +272,14 @@ class TestRecords:
         assert kinds.count(CycleKind.HEARTBEAT) == 2
 
     def test_records_follow_one_another_by_fingerprint(self, tmp_path: Path) -> None:
-        source = Told(kv=0.79)
-        controller = led(a_controller(Served(), source, records=tmp_path))
+        clock = FakeClock(START)
+        controller = led(
+            a_controller(Served(), Told(kv=0.79), "records: {heartbeat_s: 1}", clock=clock, records=tmp_path)
+        )
         turned(controller)
-        source.kv = 0.5
+        clock.advance(5)
         turned(controller)
-        first, second = list(read_records(tmp_path))[:2]
+        first, second = read_records(tmp_path)
         assert second.previous == first.fingerprint
 
     def test_files_are_followed_by_the_next_and_the_oldest_goes(self, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, NamedTuple
 
 from models.controller import ControllerSettings
 from models.hardware import Pool
@@ -15,12 +15,19 @@ from models.people import Maintenance
 from planner.control.analysis.identity import VariantRef, ref_of
 from planner.control.protocols import Decision
 
-__all__ = ["MOVING", "Leaving", "leaving_nodes", "moved", "without_leaving"]
+__all__ = ["MOVING", "Leaving", "Surge", "leaving_nodes", "moved", "without_leaving"]
 
 MOVING: Final = "MovedFromNode"
 _SHOWN: Final = 5
 _Node = tuple[str, str]
 """Cluster (empty: the only one) and name."""
+
+
+class Surge(NamedTuple):
+    """A count that was raised: what the service needs, and by how much it was raised."""
+
+    base: int
+    extra: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +88,10 @@ def without_leaving(observation: Observation, leaving: Leaving) -> Observation:
 def moved(
     decisions: Sequence[Decision],
     leaving: Leaving,
-    surged: Mapping[VariantRef, int],
+    surged: Mapping[VariantRef, Surge],
     *,
     chooses_victims: bool,
-) -> tuple[tuple[Decision, ...], Mapping[VariantRef, int]]:
+) -> tuple[tuple[Decision, ...], dict[VariantRef, Surge]]:
     """Decisions that replace what runs on leaving nodes, make before break.
 
     Each variant with replicas there gets as many more, within its maximum and no more than it has without them, until
@@ -94,33 +101,35 @@ def moved(
     Args:
         decisions: one for each variant, as the service needs it.
         leaving: nodes.
-        surged: replicas by which each variant was raised in the cycle before.
+        surged: by how much each variant was raised in the cycle before.
         chooses_victims: victims are the first to go.
 
     Returns:
         Decisions, and by how much each was raised.
     """
-    raised: dict[VariantRef, int] = {}
+    raised: dict[VariantRef, Surge] = {}
     answers = []
     for decision in decisions:
         ref = ref_of(decision.variant)
-        answer, extra = _moved(decision, leaving, surged.get(ref, 0), chooses_victims=chooses_victims)
+        answer, extra = _moved(decision, leaving, surged.get(ref), chooses_victims=chooses_victims)
         answers.append(answer)
         if extra:
-            raised[ref] = extra
+            raised[ref] = Surge(answer.desired - extra, extra)
     return tuple(answers), raised
 
 
 def _moved(
-    decision: Decision, leaving: Leaving, before: int, *, chooses_victims: bool
+    decision: Decision, leaving: Leaving, before: Surge | None, *, chooses_victims: bool
 ) -> tuple[Decision, int]:
     variant, wanted = decision.variant, decision.variant.wanted
     if wanted is None:
         return decision, 0
     going = _pods_on(variant, leaving.nodes)
-    if not going and not before:
+    if not going and before is None:
         return decision, 0
-    base = _base(wanted, decision.desired, before)
+    # Whoever follows the gauge may not have got so far: only what came counts.
+    came = 0 if before is None else max(0, min(wanted - before.base, before.extra))
+    base = _base(wanted, decision.desired, came)
     elsewhere = len(variant.pods) - len(going)
     replaced = elsewhere >= base and chooses_victims
     room = base if variant.max_replicas is None else max(0, variant.max_replicas - base)

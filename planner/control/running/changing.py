@@ -9,12 +9,12 @@ from models.cycle_record import VariantDecision
 from planner.control.analysis.identity import VariantRef
 from planner.control.deciding.rules import Code
 
-__all__ = ["changed_variants", "is_told"]
+__all__ = ["ROUTINE", "changed_variants", "is_told"]
 
-_ROUTINE: Final = frozenset(
+ROUTINE: Final = frozenset(
     {
         Code.STEADY, Code.KEPT_ONE, Code.MINIMUM, Code.MAXIMUM, Code.DEAD_BAND, Code.STABILIZED, Code.NOT_SAFE,
-        Code.REPLACEMENT, Code.STEP,
+        Code.REPLACEMENT, Code.STEP, "Arriving",
     }
 )  # fmt: skip
 """Reasons for staying that come and go with the noise of the load."""
@@ -56,4 +56,4 @@ def _is_changed(known: VariantDecision | None, row: VariantDecision) -> bool:
 
 def _is_state(reason: str) -> bool:
     """Whether a reason is one that lasts and that somebody should know of, e.g. MetricsUnavailable."""
-    return reason not in _ROUTINE and reason not in _MOVING
+    return reason not in ROUTINE and reason not in _MOVING

@@ -16,8 +16,15 @@ from planner.control.analysis.identity import VariantRef, ref_of
 from planner.control.deciding.contract import Decided, Deciding
 from planner.control.deciding.people import PeopleSay, respected
 from planner.control.deciding.people_hands import Edit, hands_after
-from planner.control.deciding.people_nodes import Leaving, leaving_nodes, moved, without_leaving
+from planner.control.deciding.people_nodes import (
+    Leaving,
+    Surge,
+    leaving_nodes,
+    moved,
+    without_leaving,
+)
 from planner.control.protocols import Decision, Outcome
+from planner.control.running.arriving import not_taken_back, sent_after
 from planner.control.running.changing import changed_variants, is_told
 from planner.control.running.cycle_meters import CycleMeters
 from planner.control.running.events import Events
@@ -84,7 +91,7 @@ class _Judged:
 
     decided: Decided
     proposed: Mapping[VariantRef, int]
-    raised: Mapping[VariantRef, int]
+    raised: Mapping[VariantRef, Surge]
     memory: LoopMemory
     failed: bool = False
 
@@ -221,10 +228,10 @@ class Loop:
         memory: LoopMemory,
         settings: ControllerSettings,
         now_s: float,
-    ) -> tuple[tuple[Decision, ...], Mapping[VariantRef, int]]:
+    ) -> tuple[tuple[Decision, ...], Mapping[VariantRef, Surge]]:
         """Nodes that leave, then people, who have the last word; what they hold is not raised."""
         chooses = "draining" in self.parts.actuators.names
-        decisions = stay_awake(decisions, memory.woken, now_s)
+        decisions = stay_awake(not_taken_back(decisions, memory.sent, now_s), memory.woken, now_s)
         wishes, raised = moved(decisions, leaving, memory.surged, chooses_victims=chooses)
         say = PeopleSay(settings=settings, now_s=now_s, hands=memory.hands.notes)
         kept = respected(wishes, say)
@@ -287,6 +294,12 @@ class Loop:
             memory,
             hands=memory.hands.wrote(counts),
             surged=judged.raised,
+            sent=sent_after(
+                judged.decided.decisions,
+                memory.sent,
+                {ref: surge.extra for ref, surge in judged.raised.items()},
+                self.parts.clock.unix_s(),
+            ),
             ours=tuple(sorted(counts)),
             woken={ref: at_s for ref, at_s in memory.woken.items() if ref in sleeping},
         )

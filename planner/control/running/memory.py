@@ -10,7 +10,9 @@ from typing import Self
 from planner.control.analysis.identity import VariantRef
 from planner.control.analysis.keeping import from_json, to_json
 from planner.control.deciding.people_hands import Hands
+from planner.control.deciding.people_nodes import Surge
 from planner.control.deciding.state import DecidingState
+from planner.control.running.arriving import Sent
 
 __all__ = ["LoopMemory"]
 
@@ -23,13 +25,15 @@ class LoopMemory:
         deciding: of whoever decides.
         hands: replica counts as they were, to notice what people change.
         surged: replicas that stand in for those on nodes that leave.
+        sent: what was decided last, without that.
         ours: variants whose count nobody but us writes.
         woken: when variants were woken that have no replica yet, seconds of the epoch.
     """
 
     deciding: DecidingState = field(default_factory=DecidingState)
     hands: Hands = field(default_factory=Hands)
-    surged: Mapping[VariantRef, int] = field(default_factory=dict)
+    surged: Mapping[VariantRef, Surge] = field(default_factory=dict)
+    sent: Mapping[VariantRef, Sent] = field(default_factory=dict)
     ours: tuple[VariantRef, ...] = ()
     woken: Mapping[VariantRef, float] = field(default_factory=dict)
 
