@@ -521,3 +521,74 @@ class TestCare:
         town = Town({"a": 5, "b": 2})
         town.cycle(1)
         assert {at(body, "spec") for body in written(town.cluster)} == {None}
+
+
+GROUPS = "leaderworkerset.sigs.k8s.io/"
+
+
+def a_group(index: int, size: int = 2) -> list[Any]:
+    """A leader, which requests are routed to, and its workers."""
+    pods = []
+    for worker in range(size):
+        name = f"deep-{index}" if worker == 0 else f"deep-{index}-{worker}"
+        labels = {
+            f"{GROUPS}name": "deep",
+            f"{GROUPS}group-index": str(index),
+            f"{GROUPS}worker-index": str(worker),
+        }
+        pods.append(a_replica(name, labels=labels | ({SERVING: "true"} if worker == 0 else {})))
+    return pods
+
+
+class TestGroups:
+    """A LeaderWorkerSet ends its highest group, all pods of it."""
+
+    def town(self) -> tuple[MemoryCluster, Any]:
+        spec = {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": {"metadata": {}}}}
+        workload = {
+            "kind": "LeaderWorkerSet",
+            "metadata": {"name": "deep", "namespace": "prod"},
+            "spec": spec,
+        }
+        service = a_service(selector={f"{GROUPS}name": "deep", SERVING: "true"})
+        cluster = MemoryCluster([workload, service, *a_group(0), *a_group(1)])
+        clock = FakeClock(1_790_000_000)
+        fleet = actuators_from([("draining", {}), ("scale", {})], connected(cluster, clock=clock))
+        variant = a_variant(
+            "variantautoscaling", 2, kind="LeaderWorkerSet", target="deep", pods_per_replica=2
+        )
+
+        def cycle(**loads: Load) -> tuple[Outcome, ...]:
+            engines = tuple(
+                EngineObservation(
+                    instance=f"{pod}:{rank}", namespace="prod", pod=pod.replace("_", "-"), running=load,
+                    waiting=None if load is None else 0, age_s=None if load is None else 0,
+                )
+                for pod, load in loads.items() for rank in range(2)
+            )  # fmt: skip
+            fleet.saw(Observation(at_s=clock.unix_s(), engines=engines, variants=(variant,)))
+            found = fleet.act([decided(variant, 1)], dry_run=False)
+            clock.advance(15)
+            return found
+
+        return cluster, cycle
+
+    def labels(self, cluster: MemoryCluster, name: str) -> Mapping[str, str]:
+        return labels_of(next(each for each in cluster.objects() if name_of(each) == name))
+
+    def test_the_highest_group_leaves_by_its_leader(self) -> None:
+        cluster, cycle = self.town()
+        found = cycle(deep_0=0.0, deep_1=4.0)
+        assert "deep-1 out of routing; waiting for deep-1 (8 requests, 0 s)" in found[0].message
+        assert self.labels(cluster, "deep-1")[SERVING] == "draining"
+        assert self.labels(cluster, "deep-1")[f"{GROUPS}name"] == "deep"
+        assert self.labels(cluster, "deep-0")[SERVING] == "true"
+
+    def test_it_goes_when_all_of_its_engines_are_idle(self) -> None:
+        cluster, cycle = self.town()
+        cycle(deep_0=3.0, deep_1=4.0, deep_1_1=0.0)
+        assert cycle(deep_0=3.0, deep_1=0.0, deep_1_1=1.0)[0].code is OutcomeCode.WAITING
+        assert cycle(deep_0=3.0, deep_1=0.0, deep_1_1=None)[0].code is OutcomeCode.WAITING
+        assert cycle(deep_0=3.0, deep_1=0.0, deep_1_1=0.0)[0].code is OutcomeCode.DONE
+        workload = next(each for each in cluster.objects() if each["kind"] == "LeaderWorkerSet")
+        assert workload["spec"]["replicas"] == 1
