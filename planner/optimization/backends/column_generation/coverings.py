@@ -24,7 +24,8 @@ __all__ = ["CoveringPricer", "CoveringUse", "Coverings"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_NODES: Final = 20_000
+_NODES: Final = 2_000
+"""Nodes of the search in one block: ten times as many cost a fleet ten times the time, and no gap was smaller for it."""
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class ColumnGeneration:
         relaxed = _relax(run, sight, keep_going)
         if relaxed is None:
             return Outcome(Termination.INFEASIBLE)
+        sight.look_closer(relaxed)
         if run.proves(at_hand, relaxed.bound):
             outcome = Outcome(Termination.OPTIMAL, ask.hint, relaxed.bound + ask.goal.constant)
         else:

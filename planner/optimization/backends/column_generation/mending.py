@@ -7,6 +7,7 @@ cheaper and breaks nothing. Nothing is proven, and nothing is sure to be found; 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -14,8 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planner.optimization.backends.column_generation.finish import NO_CHOICE, Choice
+from planner.optimization.backends.column_generation.finish import NO_CHOICE, Choice, Start
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
+from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.sifting import reduced_costs
 
 __all__ = ["compile_mending", "mended"]
@@ -132,38 +134,44 @@ def mend(options: Options, sides: Sides, chosen: Ints, moves: int) -> bool:
     return total <= 0.0
 
 
-def mended(master: Master, answer: MasterAnswer) -> Choice:
+def mended(
+    master: Master, answer: MasterAnswer, *, more: Sequence[Pattern] = (), start: Start | None = None
+) -> Choice:
     """A choice near a linear program; none where rows stay broken.
 
     Args:
         master: rows, and the patterns that there are by now.
         answer: its linear program; patterns that came later weigh nothing.
+        more: patterns beside those.
+        start: a choice that keeps all rows, to be made cheaper; None: the heaviest patterns are mended.
     """
-    patterns = master.patterns
+    patterns = [*master.patterns, *more, *(() if start is None else start.patterns)]
     block = np.array([pattern.block for pattern in patterns], dtype=np.int64)
     if len(np.unique(block)) < master.blocks:
         return NO_CHOICE
     order = np.argsort(block, kind="stable")
-    weights = np.zeros(len(patterns))
-    weights[: len(answer.weights)] = answer.weights[: len(patterns)]
-    starts = np.searchsorted(block[order], np.arange(master.blocks + 1))
-    steps = _steps(master, answer)
+    firsts = np.searchsorted(block[order], np.arange(master.blocks + 1))
+    steps = _steps(master, answer, () if start is None else start.columns)
+    use = np.array([pattern.use for pattern in patterns]).reshape(len(patterns), len(master.rows))
     options = Options(
-        np.vstack(
-            [np.array([patterns[i].use for i in order]).reshape(len(order), len(master.rows)), steps.use]
-        ),
-        np.append([patterns[i].cost for i in order], steps.cost),
-        np.append(reduced_costs(master, answer)[order], steps.loss),
-        np.append(starts, starts[-1] + steps.starts[1:]),
+        np.vstack([use[order], steps.use]),
+        np.append(np.array([pattern.cost for pattern in patterns])[order], steps.cost),
+        np.append(reduced_costs(master, answer, patterns)[order], steps.loss),
+        np.append(firsts, firsts[-1] + steps.starts[1:]),
     )
-    # The first of the heaviest ones, block by block: sorted by block, then by weight.
-    heaviest = np.lexsort((-weights[order], block[order]))[starts[:-1]]
-    chosen = np.append(heaviest, starts[-1] + steps.starts[:-1])
+    if start is None:
+        weights = np.zeros(len(patterns))
+        weights[: len(answer.weights)] = answer.weights[: len(master.patterns)]
+        # The first of the heaviest ones, block by block: sorted by block, then by weight.
+        begin = np.lexsort((-weights[order], block[order]))[firsts[:-1]]
+    else:
+        begin = firsts[1:] - 1  # those of the start were added last
+    chosen = np.append(begin, firsts[-1] + steps.starts[:-1])
     moves = int(min(2 * len(chosen) + 50, _WORK / max(options.use.size, 1)))
     if not mend(options, _sides(master), chosen, moves):
         return NO_CHOICE
     taken = tuple(patterns[order[at]] for at in chosen[: master.blocks])
-    values = steps.values[chosen[master.blocks :] - starts[-1]]
+    values = steps.values[chosen[master.blocks :] - firsts[-1]]
     cost = sum(pattern.cost for pattern in taken) + sum(
         column.cost * value for column, value in zip(master.columns, values.tolist(), strict=True)
     )
@@ -188,13 +196,14 @@ class Steps(NamedTuple):
     starts: Ints
 
 
-def _steps(master: Master, answer: MasterAnswer) -> Steps:
+def _steps(master: Master, answer: MasterAnswer, given: Sequence[int]) -> Steps:
     values: list[int] = []
     cost: list[float] = []
     loss: list[float] = []
     starts = [0]
     rows: list[Floats] = []
-    for column, point in zip(master.columns, answer.columns.tolist(), strict=True):
+    points: Sequence[float] = given or answer.columns.tolist()
+    for column, point in zip(master.columns, points, strict=True):
         use = np.zeros(len(master.rows))
         for row, amount in column.use:
             use[row] += amount

@@ -7,7 +7,7 @@ few of them. Without them HiGHS chooses ten times faster, and where that does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from planner.optimization.backends.column_generation.finish import (
     choose,
 )
 from planner.optimization.backends.column_generation.master import Master, MasterAnswer
+from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.highs import Listener
 
 __all__ = ["among_all", "among_few", "first_enough", "reduced_costs"]
@@ -82,9 +83,11 @@ def among_all(
     yield choose(master, master.patterns, ending=ending, start=start, listener=listener)
 
 
-def reduced_costs(master: Master, answer: MasterAnswer) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """What each pattern costs above what the linear program pays for its block."""
-    patterns = master.patterns
+def reduced_costs(
+    master: Master, answer: MasterAnswer, patterns: Sequence[Pattern] | None = None
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """What each pattern costs above what the linear program pays for its block; None: those of the master."""
+    patterns = master.patterns if patterns is None else patterns
     cost = np.array([pattern.cost for pattern in patterns])
     use = np.array([pattern.use for pattern in patterns]).reshape(len(patterns), len(master.rows))
     paid = answer.worth[np.array([pattern.block for pattern in patterns], dtype=np.int64)]

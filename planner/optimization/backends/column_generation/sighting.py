@@ -5,19 +5,29 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from planner.optimization.backends.column_generation.conclusion import Run, values_of
+from planner.optimization.backends.column_generation.conclusion import Run, given_start, values_of
 from planner.optimization.backends.column_generation.finish import NO_CHOICE, Choice
 from planner.optimization.backends.column_generation.master import MasterAnswer
 from planner.optimization.backends.column_generation.mending import mended
+from planner.optimization.backends.column_generation.relaxation import Relaxed
+from planner.optimization.backends.column_generation.surroundings import (
+    Nearby,
+    Surroundings,
+    surroundings,
+)
+from planner.optimization.backends.memory import Memory
 
 __all__ = ["Sight"]
 
 _NEWS: Final = 0.01
 """Share by which a plan must be better to be news, where it is not proven yet."""
 
+_SOME: Final = 12
+"""Blocks up to which patterns near the relaxation are all listed in a moment anyhow."""
+
 
 class Sight:
-    """Looks for plans at some turns of a relaxation.
+    """Looks for plans at some turns of a relaxation, and once more at its end.
 
     Args:
         run: the minimization.
@@ -43,7 +53,36 @@ class Sight:
         if run.proves(self.at_hand, bound):
             self.proven = True
         elif answer is not None and run.ask.goal.terms and self._worthwhile(answer, bound):
-            self._take(mended(run.master, answer), bound)
+            self._take(mended(run.master, answer), bound, news=_NEWS)
+
+    def look_closer(self, relaxed: Relaxed) -> None:
+        """At the end: from the linear program and from the plan at hand, among all patterns that are near."""
+        run, answer = self._run, relaxed.answer
+        if self.proven or answer is None or not run.ask.goal.terms:
+            return
+        self._take(mended(run.master, answer), relaxed.bound)
+        if self._lists_near(relaxed):
+            self._take_nearest(relaxed, answer)
+
+    def _take_nearest(self, relaxed: Relaxed, answer: MasterAnswer) -> None:
+        run = self._run
+        memory = Memory() if run.ask.memory is None else run.ask.memory
+        around = surroundings(run.ready, memory.recall(Surroundings))
+        memory.keep(around)
+        near = Nearby(around, run.ready, run.usage, run.master, relaxed, gap=run.ask.gap).patterns
+        self._take(mended(run.master, answer, more=near), relaxed.bound)
+        start = given_start(run, self.best)
+        if start is not None and not self.proven:
+            self._take(mended(run.master, answer, more=near, start=start), relaxed.bound)
+
+    def _lists_near(self, relaxed: Relaxed) -> bool:
+        run = self._run
+        return (
+            not self.proven
+            and len(run.shape.blocks) > _SOME
+            and relaxed.bound > 0
+            and run.tells_patterns_apart
+        )
 
     def _worthwhile(self, answer: MasterAnswer, bound: float) -> bool:
         """Whether a plan could be proven, or nobody has heard of one and it is the 1st, 2nd, 4th, ... turn."""
@@ -51,12 +90,14 @@ class Sight:
         untold = self.at_hand is None and not self._turn & (self._turn - 1)
         return untold or self._run.proves(answer.value + self._run.ask.goal.constant, bound)
 
-    def _take(self, found: Choice, bound: float) -> None:
+    def _take(self, found: Choice, bound: float, *, news: float = 0.0) -> None:
+        """Take a choice that is proven, or better than all before by more than some share, and keeps every row."""
         run, constant = self._run, self._run.ask.goal.constant
-        if not found.found or found.value >= self.best.value:
+        known = min(self.best.value, inf if self.at_hand is None else self.at_hand - constant)
+        if not found.found or found.value >= known:
             return
         proven = run.proves(found.value + constant, bound)
-        news = found.value < self.best.value - _NEWS * abs(found.value)
-        if (proven or news) and run.ready.keeps(values_of(run, found)):
+        better = found.value < known - news * abs(found.value)
+        if (proven or better) and run.ready.keeps(values_of(run, found)):
             self.best, self.proven = found, proven
             run.ask.report(round(found.value) + constant, None)
