@@ -28,7 +28,10 @@ def decisions_chart(rows: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 - an
         scale=alt.Scale(domain=names, range=wheel(len(names))),
         legend=alt.Legend(orient="bottom", columns=2),
     )
-    x = alt.X("at:T", title="time, UTC", scale=alt.Scale(type="utc"))
+    # Within a day the hour is enough; times are texts that sort as they follow one another.
+    format = "%H:%M" if len({row["at"][:10] for row in rows}) <= 1 else "%m-%d %H:%M"
+    axis = alt.Axis(format=format, labelOverlap=True)
+    x = alt.X("at:T", title="time, UTC", scale=alt.Scale(type="utc"), axis=axis)
     y = alt.Y("desired:Q", title="replicas", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(domainMin=0))
     told = [
         "variant:N",

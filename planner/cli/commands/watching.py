@@ -73,7 +73,7 @@ def watch(route: Route, apis: Apis, options: Watching, *, aside: bool = False) -
     known: set[str] | None = None
     with ending_on_ctrl_c(lambda _: note("ending")) as stopped:
         while True:
-            reading = read_objects(apis, targets)
+            reading = read_objects(apis, targets, counts_alone=True)
             now_s = clock.monotonic_s()
             drifts = kept.look(drift_of(route, reading.states), now_s)
             alarms = kept.alarms(drifts)

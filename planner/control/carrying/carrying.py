@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 from models.applied import ApplyEvent, ApplyEventKind, ApplyReview, FieldChange, ObjectState
 from planner.clock import Clock
 from planner.control.carrying.clusters import Apis
-from planner.control.carrying.objects import counted_object, read_objects
+from planner.control.carrying.objects import ObjectReading, counted_object, read_objects
 from planner.control.carrying.review import Begun, review_of, scaled_targets, touched
 from planner.control.carrying.room import Room, room_of
 from planner.control.carrying.waiting import Awaited, Wait, is_over, waits_of
 from planner.control.carrying.writing import free, write
-from planner.control.cluster import ClusterFault, Trouble
+from planner.control.cluster import ClusterFault
+from planner.control.cluster.faults import PASSING
 from planner.manifests import Route, Stage
 from planner.manifests.targets import TargetKey
 
 __all__ = ["CarryOut", "carry_out", "look"]
 
-_PASSING: Final = frozenset({Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.BUSY})
 Note = Callable[[ApplyEvent], None]
 
 
@@ -139,14 +138,15 @@ class _Carrying:
         left = list(waits)
         while left:
             self._unless_stopped()
-            left = [wait for wait in left if not self._is_over(wait, begun_s)]
+            targets = {wait.change.target.key: wait.change.target for wait in left}
+            reading = read_objects(self.how.apis, targets.values(), counts_alone=True)
+            left = [wait for wait in left if not self._is_over(wait, reading, begun_s)]
             if left:
                 self.how.clock.sleep(self.how.poll_s)
 
-    def _is_over(self, wait: Wait, begun_s: float) -> bool:
-        target, grace_s, why = wait.change.target, 0.0, ""
-        reading = read_objects(self.how.apis, [target])
-        state = reading.states.get(target.key)
+    def _is_over(self, wait: Wait, reading: ObjectReading, begun_s: float) -> bool:
+        grace_s, why = 0.0, ""
+        state = reading.states.get(wait.change.target.key)
         if state is None:
             why = "; ".join(each.problem for each in reading.findings)
             if not reading.passing:
@@ -157,7 +157,7 @@ class _Carrying:
                 over, grace_s = is_over(wait, state, self.how.apis)
             except ClusterFault as fault:
                 over, why = False, fault.message
-                if fault.trouble not in _PASSING:
+                if fault.trouble not in PASSING:
                     raise self._fault(str(state.object), fault) from fault
             if over:
                 self._tell(ApplyEventKind.AWAITED, wait.sentence, named=str(state.object))

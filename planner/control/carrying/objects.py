@@ -10,6 +10,7 @@ from models.applied import CountedObject, ObjectState
 from models.observation import Finding
 from planner.control.carrying.clusters import Apis
 from planner.control.cluster import Api, ClusterFault, Kind, Trouble
+from planner.control.cluster.faults import PASSING
 from planner.control.cluster.kinds import (
     HORIZONTAL_POD_AUTOSCALERS,
     NAMESPACES,
@@ -78,25 +79,32 @@ def fault_finding(subject: str, fault: ClusterFault) -> Finding:
     return Finding(subject=subject[:500], problem=fault.message[:1000], remedy=fault.remedy)
 
 
-def read_objects(apis: Apis, targets: Iterable[Target]) -> ObjectReading:
+def read_objects(apis: Apis, targets: Iterable[Target], *, counts_alone: bool = False) -> ObjectReading:
     """Read every object, its scaler, and who else scales it. What cannot be read is a finding.
+
+    A cluster that does not answer is not asked again: it would be waited for once for every object.
 
     Args:
         apis: of the clusters.
         targets: objects of a plan.
+        counts_alone: leave out scalers and pauses; for those who look again and again.
     """
     readers = {name: _Reader(api) for name, api in apis.items()}
     states: dict[TargetKey, ObjectState] = {}
     findings: list[Finding] = []
     troubles: list[Trouble] = []
+    away: set[str] = set()
     for target in targets:
+        cluster = target.cluster or ""
+        if cluster in away:
+            continue
         try:
-            states[target.key] = readers[target.cluster or ""].state(target)
+            states[target.key] = readers[cluster].state(target, counts_alone=counts_alone)
         except ClusterFault as fault:
             findings.append(fault_finding(str(counted_object(target)), fault))
             troubles.append(fault.trouble)
-    passing = {Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.BUSY}
-    return ObjectReading(states, tuple(findings), bool(troubles) and set(troubles) <= passing)
+            away |= {cluster} if fault.trouble in PASSING else set()
+    return ObjectReading(states, tuple(findings), bool(troubles) and set(troubles) <= PASSING)
 
 
 @dataclass(slots=True)
@@ -107,23 +115,29 @@ class _Reader:
     _scalers: dict[str, tuple[Object, ...]] = field(default_factory=dict)
     _paused: dict[str, bool] = field(default_factory=dict)
 
-    def state(self, target: Target) -> ObjectState:
+    def state(self, target: Target, *, counts_alone: bool) -> ObjectState:
         found = self.api.find(WORKLOADS[target.object.kind], target.namespace, target.object.name)
         named = counted_object(target)
         if found is None:
             return ObjectState(object=named)
-        scaler = self._scaler(target)
-        notes = annotations_of(scaler or {})
-        spec = at(scaler, "spec")
-        least, most = count_at(spec, "minReplicas"), count_at(spec, "maxReplicas")
         wanted = count_at(found, "spec", "replicas")
-        return ObjectState(
+        state = ObjectState(
             object=named,
             wanted=1 if wanted is None else wanted,
             ready=count_at(found, "status", "readyReplicas") or 0,
             held=count_at(found, "status", "replicas") or 0,
             settled=_is_settled(found),
-            paused_by=self._pause(target, found, notes),
+        )
+        return state if counts_alone else self._held(target, found, state)
+
+    def _held(self, target: Target, workload: Object, state: ObjectState) -> ObjectState:
+        """The same, with who holds its count."""
+        scaler = self._scaler(target)
+        notes = annotations_of(scaler or {})
+        spec = at(scaler, "spec")
+        least, most = count_at(spec, "minReplicas"), count_at(spec, "maxReplicas")
+        return state.but(
+            paused_by=self._pause(target, workload, notes),
             bounds=None if most is None else (1 if least is None else least, most),
             pause=notes.get(KEDA_PAUSED, ""),
             former=notes.get(FORMER_BOUNDS) or notes.get(FORMER_PAUSE) or "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from models.observation import Finding
 from planner.catalog import load_catalog
@@ -37,7 +38,7 @@ class Room:
 
 def room_of(apis: Apis) -> Room:
     """Read nodes and pods of all clusters. What cannot be read is a finding, and forbids nothing."""
-    names = Names(load_catalog(), (), {})
+    names = _names()
 
     def ask(api: Api) -> Mapping[str, int]:
         nodes, _ = nodes_of(api.list(NODES).items, names)
@@ -54,6 +55,12 @@ def room_of(apis: Apis) -> Room:
         for cluster, fault in faults.items()
     )
     return Room(gpus, findings)
+
+
+@cache
+def _names() -> Names:
+    """Looked at before every wave, and read once."""
+    return Names(load_catalog(), (), {})
 
 
 def _free(nodes: tuple[NodeSeen, ...], pods: tuple[PodSeen, ...]) -> Mapping[str, int]:

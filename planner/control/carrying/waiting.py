@@ -15,6 +15,7 @@ from planner.manifests.script import drain_limit_s, timeout_s
 
 __all__ = ["Awaited", "Wait", "is_over", "waits_of"]
 
+_GRACE_S: Final = 600.0
 _TAKES_UP_S: Final = 120.0
 """How long a scaler may take to pass a count on, s."""
 
@@ -99,6 +100,9 @@ def is_over(wait: Wait, state: ObjectState, apis: Apis) -> tuple[bool, float]:
         case Awaited.READY:
             return state.settled and state.ready >= new, 0.0
         case Awaited.GONE:
+            if state.held > new or not state.settled:
+                # Its pods need no look yet; nobody knows their grace period either, so the longest that is usual counts.
+                return False, _GRACE_S
             pods, grace_s = pods_left(apis[target.cluster or ""], target)
             most = new * target.candidates[0].pods_per_replica
-            return state.settled and state.held <= new and pods <= most, grace_s
+            return pods <= most, grace_s
