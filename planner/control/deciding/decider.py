@@ -207,6 +207,8 @@ class _Round:
                     target=seen.wanted if proposed is None else proposed,
                     message=wish.message if wish is not None else "",
                     short=wish.short if wish is not None else 0,
+                    carries=wish.carries if wish is not None else None,
+                    asked=wish.asked if wish is not None else 0.0,
                     facts={} if wish is None else {**wish.facts, "why": wish.why},
                 )
             )

@@ -1,7 +1,8 @@
 """The policy ``planner``: what is observed becomes a problem, the optimizer answers it, its counts are the wishes.
 
-Without a scenario file the problem is in the analyzers' own unit (:mod:`planner.control.deciding.token_problem`). It is solved
-under scarcity always, since a controller must act, and from what the last solve left.
+Without a scenario file the problem is in the analyzers' own unit (:mod:`planner.control.deciding.token_problem`). With one,
+services that it knows are sized as it says (:mod:`planner.control.deciding.scenario_problem`), and the others as without. It is
+solved under scarcity always, since a controller must act, and from what the last solve left.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from pydantic import Field
@@ -21,15 +23,19 @@ from models.scenario import Mode
 from models.solution import Solution, Status
 from models.units import PositiveSeconds, Share
 from models.value import Value
+from planner.catalog import Catalog
 from planner.clock import Clock
-from planner.control.analysis import Move, VariantRef, Voices
+from planner.control.analysis import Move, VariantRef, VariantSeen, Voices
 from planner.control.deciding.policy import Policy, Proposal, Proposed, Question
 from planner.control.deciding.published import VoiceOption, voices_of
+from planner.control.deciding.scenario_matching import match
+from planner.control.deciding.scenario_problem import ScenarioSizes, demand_rps, scenario_problem
 from planner.control.deciding.token_problem import TokenProblem, token_problem
 from planner.control.options import options_of
 from planner.optimization.protocol import SolveOptions
 from planner.optimization.warm import WarmStart
-from planner.planning import solve_with
+from planner.planning import known_catalog, solve_with
+from planner.scenario import load_scenario
 
 __all__ = ["PlannerOptions", "policy"]
 
@@ -41,6 +47,13 @@ class PlannerOptions(Value):
     """Of ``planner``."""
 
     analyzers: tuple[VoiceOption, ...] = Field((), description="that vote beside the token analyzer")
+    scenario: Path | None = Field(
+        None,
+        description="scenario file that says what replicas carry, cost and promise; None: the analyzers do",
+    )
+    drain_s: PositiveSeconds = Field(
+        60.0, le=3600, description="with a scenario: what waits is to be served within so long, s"
+    )
     solver: Name = Field("auto", description="by name")
     time_limit_s: PositiveSeconds = Field(5.0, le=600, description="for one solve, s")
     gap: Share = Field(1e-3, description="relative gap at which a plan counts as proven")
@@ -52,22 +65,68 @@ def policy(options: Mapping[str, object], clock: Clock) -> Policy:
     Raises:
         ConfigurationError: an option is wrong.
     """
-    return _Planner(options_of(PlannerOptions, "planner", options))
+    told = options_of(PlannerOptions, "planner", options)
+    if told.scenario is None:
+        return _Planner(told)
+    catalog = known_catalog()
+    return _Planner(told, ScenarioSizes(load_scenario(told.scenario, catalog=catalog)), catalog)
 
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
     options: PlannerOptions
+    sizes: ScenarioSizes | None = None
+    catalog: Catalog | None = None
 
     @property
     def voices(self) -> Voices:
         return voices_of(self.options.analyzers)
 
     def propose(self, question: Question) -> Proposal:
-        asked = token_problem(question)
+        warm = question.warm if isinstance(question.warm, _Warm) else _Warm()
+        stated, left = self._stated(question, warm)
+        asked = token_problem(left)
         if asked is None:
-            return Proposal(wishes={}, warm=question.warm)
-        return _answered(asked, _solved(asked.problem, self.options, question.warm))
+            return stated or Proposal(wishes={}, warm=warm)
+        mine = _answered(asked, _solved(asked.problem, self.options, warm.tokens))
+        if stated is None:
+            return replace(mine, warm=replace(warm, tokens=mine.warm))
+        before = stated.warm if isinstance(stated.warm, _Warm) else warm
+        return replace(
+            stated,
+            wishes={**mine.wishes, **stated.wishes},
+            findings=(*stated.findings, *mine.findings),
+            warm=replace(before, tokens=mine.warm),
+        )
+
+    def _stated(self, question: Question, warm: _Warm) -> tuple[Proposal | None, Question]:
+        """Wishes for the services that the scenario knows, and the question about the others."""
+        if self.sizes is None or self.catalog is None:
+            return None, question
+        matched = match(self.sizes.scenario, question.services, self.catalog)
+        known = {
+            name: rate
+            for name, service in matched.services.items()
+            if (rate := demand_rps(service, drain_s=self.options.drain_s)) is not None
+        }
+        if not known:
+            return None if not matched.findings else Proposal(
+                wishes={}, findings=matched.findings, warm=warm
+            ), question
+        problem, variants = scenario_problem(question, self.sizes, matched, rates=known)
+        answer = _solved(problem, self.options, warm.scenario)
+        taken = {matched.services[name].seen.key for name in known}
+        left = tuple(one for one in question.services if one.seen.key not in taken)
+        proposal = _counted(answer, variants, matched.findings)
+        return replace(proposal, warm=replace(warm, scenario=answer.warm)), replace(question, services=left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Warm:
+    """What the last solves left: of the scenario's problem, and of that in tokens."""
+
+    scenario: object | None = None
+    tokens: object | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +159,7 @@ def _solved(problem: Problem, options: PlannerOptions, warm: object | None) -> _
     result = solve_with(problem, solver=options.solver, options=how)
     if result.solution.status is not Status.INFEASIBLE or problem.mode is Mode.UNCONSTRAINED:
         return _Answer(problem, result.solution, result.warm)
-    loose = problem.but(mode=Mode.UNCONSTRAINED, quotas=())
+    loose = problem.but(mode=Mode.UNCONSTRAINED, quotas=(), power=(), spend_usd_per_h=None, max_changes=None)
     result = solve_with(loose, solver=options.solver, options=replace(how, warm=None))
     finding = Finding(
         subject="policy planner",
@@ -133,6 +192,8 @@ def _answered(asked: TokenProblem, answer: _Answer) -> Proposal:
             replicas=count,
             why="planned" if count != seen.wanted else "best-as-it-is",
             short=short.get(seen.ref, 0),
+            carries=group.carries[seen.ref].rated,
+            asked=group.tokens,
             facts=facts
             | {
                 "move": group.moves[seen.observed.role.value].value,
@@ -147,6 +208,60 @@ def _answered(asked: TokenProblem, answer: _Answer) -> Proposal:
         findings=(*asked.findings, *answer.findings),
         warm=answer.warm,
     )
+
+
+def _counted(answer: _Answer, variants: Mapping[str, VariantSeen], findings: tuple[Finding, ...]) -> Proposal:
+    """Wishes from a plan over pools: a variant is to have what it has in all of them."""
+    solution, problem = answer.solution, answer.problem
+    told = (*findings, *answer.findings)
+    if not solution.has_plan:
+        finding = Finding(
+            subject="policy planner",
+            problem=f"no plan was found for the scenario ({solution.status}); its services are held",
+            remedy="more time (time_limit_s), or another solver",
+        )
+        return Proposal(wishes={}, problem=problem, findings=(*told, finding))
+    counts: dict[VariantRef, int] = {}
+    carries: dict[VariantRef, float] = {}
+    asked: dict[VariantRef, float] = {}
+    for candidate in problem.candidates:
+        seen = variants.get(candidate.id)
+        if seen is not None:
+            counts[seen.ref] = counts.get(seen.ref, 0) + solution.count(candidate.id)
+            carries[seen.ref] = max(carries.get(seen.ref, 0.0), candidate.rated_rps)
+            asked[seen.ref] = problem.demand[candidate.service].arrival_rps
+    short = _short_of(problem, solution, variants)
+    facts: dict[str, Fact] = {"solver": solution.proof.solver, "status": solution.status.value}
+    wanted = {seen.ref: seen.wanted for seen in variants.values()}
+    wishes = {
+        ref: Proposed(
+            replicas=count,
+            why="planned" if count != wanted[ref] else "best-as-it-is",
+            short=short.get(ref, 0),
+            carries=carries[ref],
+            asked=asked[ref],
+            facts=facts | {"carries_rps": carries[ref], "asked_rps": asked[ref]},
+        )
+        for ref, count in counts.items()
+    }
+    return Proposal(wishes=wishes, problem=problem, solution=solution, findings=told, warm=answer.warm)
+
+
+def _short_of(
+    problem: Problem, solution: Solution, variants: Mapping[str, VariantSeen]
+) -> dict[VariantRef, int]:
+    """Replicas that are missing by service, at the variant that is cheapest for its rate."""
+    found: dict[VariantRef, int] = {}
+    for demand in problem.demands:
+        served = math.fsum(one.share for one in solution.served if one.service == demand.service)
+        able = [
+            one for one in problem.candidates_of[demand.service] if one.id in variants and not one.unrated
+        ]
+        missing = (1.0 - served) * demand.arrival_rps
+        if able and missing > _SERVED * demand.arrival_rps:
+            best = min(able, key=lambda one: (one.cost / one.rated_rps, one.id))
+            found[variants[best.id].ref] = math.ceil(missing / best.rated_rps)
+    return found
 
 
 def _short(asked: TokenProblem, solution: Solution) -> dict[VariantRef, int]:

@@ -76,6 +76,8 @@ class Proposed:
         why: one word in the policy's own terms.
         message: one sentence; empty: the word says it.
         short: replicas that were needed and not wished for, since nothing has room for them.
+        carries: what one replica carries, in the policy's own unit; None: it does not say.
+        asked: what all replicas of its role are asked for, in that unit.
         facts: figures behind it.
     """
 
@@ -83,6 +85,8 @@ class Proposed:
     why: str
     message: str = ""
     short: int = 0
+    carries: float | None = None
+    asked: float = 0.0
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
 

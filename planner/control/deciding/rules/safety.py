@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from models.observation import Freshness
 from planner.control.deciding.rules.way import Code, Context, ServiceWays, Way
 
@@ -56,22 +58,31 @@ def after_replacement(asked: ServiceWays, context: Context) -> ServiceWays:
 
 
 def _kept(asked: ServiceWays, role: str, ways: list[Way]) -> list[Way]:
-    """Give back replicas, those with the most capacity for their cost first, until the ready ones carry the load."""
-    service = asked.service
-    step = service.step(service.tokens, role)
-    sizes = {name: one.capacity for name, one in service.tokens.variants.items()}
-    usable = service.seen.roles[role].usable
-    needed = (step.demand + step.hidden) / usable if step is not None else 0.0
-    left = sum(min(way.seen.observed.ready, way.target) * sizes.get(way.seen.name, 0.0) for way in ways)
-    message = "what replaces it is not ready yet"
+    """Give back replicas, the cheapest first, until the ready ones carry the load in every unit that is known."""
+    scales = _scales(asked, role, ways)
+    left = [sum(min(way.seen.observed.ready, way.target) * size(way) for way in ways) for size, _ in scales]
     found = []
     for way in sorted(
         (way for way in ways if way.shrinks), key=lambda way: (way.seen.observed.cost, way.seen.ref)
     ):
-        size = sizes.get(way.seen.name, 0.0)
         target = way.target
-        while target < way.wanted and (size <= 0 or left < needed):
-            left += size if target < way.seen.observed.ready else 0.0
+        while target < way.wanted and any(
+            have < needed or size(way) <= 0 for have, (size, needed) in zip(left, scales, strict=True)
+        ):
+            if target < way.seen.observed.ready:
+                left = [have + size(way) for have, (size, _) in zip(left, scales, strict=True)]
             target += 1
-        found.append(way.to(target, Code.REPLACEMENT, message))
+        found.append(way.to(target, Code.REPLACEMENT, "what replaces it is not ready yet"))
     return found
+
+
+def _scales(asked: ServiceWays, role: str, ways: list[Way]) -> list[tuple[Callable[[Way], float], float]]:
+    """Size of a replica and what is needed, in tokens, and in the policy's own unit where it has one."""
+    service = asked.service
+    step = service.step(service.tokens, role)
+    sizes = {name: one.capacity for name, one in service.tokens.variants.items()}
+    needed = 0.0 if step is None else (step.demand + step.hidden) / service.seen.roles[role].usable
+    scales: list[tuple[Callable[[Way], float], float]] = [(lambda way: sizes.get(way.seen.name, 0.0), needed)]
+    if any(way.carries is not None for way in ways):
+        scales.append((lambda way: way.carries or 0.0, max(way.asked for way in ways)))
+    return scales

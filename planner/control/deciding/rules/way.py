@@ -47,6 +47,8 @@ class Way:
         message: one sentence of that rule.
         fixed: nothing may move it any more: it is held, or goes to zero because nobody uses it.
         short: replicas that were needed and that nothing has room for.
+        carries: what one replica carries, in the policy's own unit; None: it does not say.
+        asked: what all replicas of its role are asked for, in that unit.
         facts: figures, among them where each rule that moved it left it (``after_<rule>``).
     """
 
@@ -57,6 +59,8 @@ class Way:
     message: str = ""
     fixed: bool = False
     short: int = 0
+    carries: float | None = None
+    asked: float = 0.0
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
     @property
