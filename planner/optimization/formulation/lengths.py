@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise, repeat
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,26 +107,36 @@ class Lengths:
 
 def lengths_of(index: Index) -> Lengths:
     """All services of a problem that are routed by length."""
-    groups = [
-        (demand, [bucket.id for bucket in demand.buckets if bucket.arrival_rps > 0], group)
-        for demand in index.problem.demands
-        if demand.routing is Routing.BY_LENGTH
-        for _, _, group in index.path_roles(demand)
-    ]
-    candidates = [candidate for _, _, group in groups for candidate in group]
-    served = [[b for b in busy if b in c.by_bucket] for _, busy, group in groups for c in group]
-    ratings = [c.by_bucket[b] for c, buckets in zip(candidates, served, strict=True) for b in buckets]
-    rates = np.array([(one.rated_rps, one.surge_rps) for one in ratings], dtype=np.float64).reshape(-1, 2)
-    demands = list(chain.from_iterable([demand] * len(group) for demand, _, group in groups))
-    load = {demand.service: {b.id: b.arrival_rps for b in demand.buckets} for demand, _, _ in groups}
-    loads = [load[c.service][b] for c, buckets in zip(candidates, served, strict=True) for b in buckets]
     keys = index.bucket_shares
+    candidates, demands = list[Candidate](), list[Demand]()
+    shares, loads, rates = list[Sequence[Key]](), list[float](), list[tuple[float, float]]()
+    for demand in index.problem.demands:
+        if demand.routing is not Routing.BY_LENGTH:
+            continue
+        traffic = {bucket.id: bucket.arrival_rps for bucket in demand.buckets if bucket.arrival_rps > 0}
+        order = list(traffic)
+        for _, _, group in index.path_roles(demand):
+            candidates += group
+            demands += [demand] * len(group)
+            for c in group:
+                rated = c.by_bucket
+                if list(rated) == order:
+                    loads += traffic.values()
+                    rates += [(one.rated_rps, one.surge_rps) for one in rated.values()]
+                    shares.append(list(keys[c.id].values()))
+                else:
+                    served = [b for b in order if b in rated]
+                    loads += [traffic[b] for b in served]
+                    rates += [(rated[b].rated_rps, rated[b].surge_rps) for b in served]
+                    shares.append([keys[c.id][b] for b in served])
+    figures = np.array(rates, dtype=np.float64).reshape(-1, 2)
+    starts = np.concatenate(([0], np.cumsum([len(each) for each in shares], dtype=np.int64)))
     return Lengths(
         candidates,
         demands,
-        [[keys[c.id][b] for b in buckets] for c, buckets in zip(candidates, served, strict=True)],
-        np.concatenate(([0], np.cumsum([len(buckets) for buckets in served], dtype=np.int64))),
+        shares,
+        starts,
         np.array(loads, dtype=np.float64),
-        np.ascontiguousarray(rates[:, 0]),
-        np.ascontiguousarray(rates[:, 1]),
+        np.ascontiguousarray(figures[:, 0]),
+        np.ascontiguousarray(figures[:, 1]),
     )

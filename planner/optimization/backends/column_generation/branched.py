@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,7 +25,12 @@ from planner.optimization.backends.column_generation.branching import (
 )
 from planner.optimization.backends.column_generation.narrowing import hold
 from planner.optimization.backends.column_generation.routed import Routed, drop_dear, unsplit
-from planner.optimization.backends.column_generation.routed_shape import BlockRows, routed_of
+from planner.optimization.backends.column_generation.routed_shape import (
+    BlockRows,
+    roles_of,
+    routed_of,
+    without_implied,
+)
 from planner.optimization.backends.column_generation.settling import OPEN, Exact
 from planner.optimization.backends.column_generation.tree_search import Memory, Relaxed, offer, value_of
 from planner.optimization.program import Column, Row
@@ -35,6 +41,7 @@ __all__ = [
     "Recalled",
     "cheapest",
     "compile_branching",
+    "fit_all",
     "fits",
     "flat",
     "nothing_recalled",
@@ -106,56 +113,71 @@ class Recalled(NamedTuple):
 
 def fits(block: Block) -> bool:
     """Whether a block is small enough for a dense dictionary, and its sums for 64 bits."""
-    known = block.fits
-    if known is None:
-        known = block.fits = _fits(block)
-    return known
+    if block.fits is None:
+        fit_all([block])
+    return bool(block.fits)
 
 
-def _fits(block: Block) -> bool:
-    if len(block.columns) * (len(block.rows) + CUTS) > _MOST_CELLS:
-        return False
-    widest = max((max(abs(column.lower), abs(column.upper)) for column in block.columns), default=0)
-    return all(
-        widest * sum(map(abs, row.terms.values())) < _LARGEST_SUM
-        and all(side is None or abs(side) < _LARGEST_SUM for side in (row.lower, row.upper))
-        for row in block.rows
-    )
+def fit_all(blocks: Sequence[Block]) -> None:
+    """Find out for many blocks at once whether they fit."""
+    unknown = [block for block in blocks if block.fits is None]
+    rows = [row for block in unknown for row in block.rows]
+    sizes = np.array([float(sum(map(abs, row.terms.values()))) for row in rows])
+    sides = np.array([_farther(row.lower, row.upper) for row in rows])
+    first = 0
+    for block in unknown:
+        last = first + len(block.rows)
+        widest = max((max(abs(column.lower), abs(column.upper)) for column in block.columns), default=0)
+        largest = max(
+            float(sides[first:last].max(initial=0)), widest * float(sizes[first:last].max(initial=0))
+        )
+        cells = len(block.columns) * (len(block.rows) + CUTS)
+        block.fits = cells <= _MOST_CELLS and largest < _LARGEST_SUM
+        first = last
+
+
+def _farther(lower: int | None, upper: int | None) -> float:
+    return float(max(abs(lower or 0), abs(upper or 0)))
 
 
 def flat(blocks: Sequence[Block]) -> Flat:
     """Blocks that fit, as arrays."""
     columns = [column for block in blocks for column in block.columns]
-    needed = [list(_needed(block)) for block in blocks]
-    rows = [row for of_block in needed for row in of_block]
-    at: list[int] = []
-    for block, of_block in zip(blocks, needed, strict=True):
-        position = {column.key: number for number, column in enumerate(block.columns)}
-        for row in of_block:
-            at += [position[key] for key in row.terms]
-    starts = _starts([len(block.columns) for block in blocks])
-    of_rows, terms = (
-        _starts([len(of_block) for of_block in needed]),
-        _starts([len(row.terms) for row in rows]),
+    by_block = [list(_needed(block)) for block in blocks]
+    rows = [row for of_block in by_block for row in of_block]
+    starts, of_rows = _starts([len(block.columns) for block in blocks]), _starts(list(map(len, by_block)))
+    position = {column.key: number for number, column in enumerate(columns)}
+    counts = np.fromiter((len(row.terms) for row in rows), dtype=np.int64, count=len(rows))
+    keys, n = chain.from_iterable(row.terms for row in rows), int(counts.sum())
+    column = np.fromiter(map(position.__getitem__, keys), dtype=np.int64, count=n)
+    value = np.fromiter(chain.from_iterable(row.terms.values() for row in rows), dtype=np.int64, count=n)
+    every = BlockRows(
+        columns=starts,
+        rows=of_rows,
+        row=np.repeat(np.arange(len(rows)), counts),
+        column=column,
+        value=value,
+        low=np.array([-OPEN if row.lower is None else row.lower for row in rows], dtype=np.int64),
+        high=np.array([OPEN if row.upper is None else row.upper for row in rows], dtype=np.int64),
+        most=np.array([one.upper for one in columns], dtype=np.int64),
     )
-    value = np.array([value for row in rows for value in row.terms.values()], dtype=np.int64)
-    low = np.array([-OPEN if row.lower is None else row.lower for row in rows], dtype=np.int64)
-    high = np.array([OPEN if row.upper is None else row.upper for row in rows], dtype=np.int64)
-    least = np.array([column.lower for column in columns], dtype=np.int64)
-    most = np.array([column.upper for column in columns], dtype=np.int64)
-    local, whole = np.array(at, dtype=np.int64), np.array([_is_whole(c) for c in columns], dtype=np.bool_)
-    every = _rows_of_all(starts, of_rows, terms, local, value, (low, high, most))
-    routed = routed_of([column.key for column in columns], every)
-    return Flat(starts, of_rows, terms, local, value, low, high, least, most, whole, routed)
-
-
-def _rows_of_all(
-    columns: Ints, rows: Ints, terms: Ints, at: Ints, value: Ints, ends: tuple[Ints, Ints, Ints]
-) -> BlockRows:
-    row = np.repeat(np.arange(len(terms) - 1), np.diff(terms))
-    block = np.repeat(np.arange(len(rows) - 1), np.diff(rows))
-    low, high, most = ends
-    return BlockRows(columns, rows, row, at + columns[block[row]], value, low, high, most)
+    role = roles_of([one.key for one in columns])
+    needed = without_implied(every, role)
+    counts = np.bincount(needed.row, minlength=len(needed.low))
+    first = starts[:-1][np.repeat(np.arange(len(blocks)), np.diff(needed.rows))[needed.row]]
+    return Flat(
+        columns=starts,
+        rows=needed.rows,
+        terms=_starts(counts.tolist()),
+        at=needed.column - first,
+        value=needed.value,
+        low=needed.low,
+        high=needed.high,
+        least=np.array([one.lower for one in columns], dtype=np.int64),
+        most=needed.most,
+        whole=np.array([_is_whole(one) for one in columns], dtype=np.bool_),
+        routed=routed_of(role, needed),
+    )
 
 
 def nothing_recalled(blocks: Flat) -> Recalled:
@@ -187,7 +209,12 @@ def _starts(lengths: Sequence[int]) -> Ints:
 
 
 def _needed(block: Block) -> Iterator[Row]:
-    """Rows that no other row of the same columns implies; columns of blocks are never negative."""
+    """Rows that no other row of the same columns implies; columns of blocks are never negative.
+
+    Where services are routed by length there are so many that it is looked at in arrays.
+    """
+    if any(column.key[0] == "a" for column in block.columns):
+        return iter(block.rows)
     alike: dict[frozenset[object], list[Row]] = defaultdict(list)
     for row in block.rows:
         if row.upper is None and row.lower == 0:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planner.collecting import collection_paused
 from planner.optimization.backends.column_generation.blocks import Shape, grown, shape_of
-from planner.optimization.backends.column_generation.branched import fits
+from planner.optimization.backends.column_generation.branched import fit_all, fits
 from planner.optimization.backends.column_generation.branched_pricing import BranchedPricer, Branchings
 from planner.optimization.backends.column_generation.classifying import covering_form
 from planner.optimization.backends.column_generation.coverings import CoveringPricer, Coverings, CoveringUse
@@ -106,6 +106,7 @@ class Prepared:
     @cached_property
     def branchings(self) -> Branchings:
         """Blocks for branch and cut as arrays; those of the program that this one has grown from where they are the same."""
+        fit_all([block for block, form in zip(self.shape.blocks, self.forms, strict=True) if form is None])
         blocks = [
             (number, block)
             for number, (block, form) in enumerate(zip(self.shape.blocks, self.forms, strict=True))

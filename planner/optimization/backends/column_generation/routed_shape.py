@@ -22,13 +22,16 @@ from planner.optimization.backends.column_generation.settling import OPEN
 from planner.optimization.program import Key
 from planner.optimization.scaling import GRID
 
-__all__ = ["BlockRows", "routed_of"]
+__all__ = ["BlockRows", "roles_of", "routed_of", "without_implied"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _ROLES: Final = {"n": REPLICAS, "a": SHARE, "y": SERVED, "z": UNSERVED, "down": BELOW}
+_CLEARLY: Final = 1e-12
+"""Part by which a row is stricter than another at least, beyond the rounding of floats."""
+
 _OF_A_SHARE: Final = 3
 """Names in the key of a share; after the loss of a failure domain it has one more."""
 
@@ -67,10 +70,66 @@ class _Kinds(NamedTuple):
     closed: Bools
 
 
-def routed_of(keys: Sequence[Key], blocks: BlockRows) -> Routed:
+def roles_of(keys: Sequence[Key]) -> Ints:
+    """What columns are by their keys."""
+    return np.array([_role(key) for key in keys], dtype=np.int64)
+
+
+def without_implied(blocks: BlockRows, role: Ints) -> BlockRows:
+    """The rows but those of occupancy that the other one of the same replicas and shares implies: trigger or surge."""
+    kinds = _kinds(role, blocks)
+    replicas, busy = _replicas_of(role, blocks, kinds)
+    some = np.flatnonzero(kinds.occupancy)
+    order = some[np.argsort(replicas[some], kind="stable")]
+    alone = np.bincount(replicas[some], minlength=len(role))
+    pair = (replicas[order[:-1]] == replicas[order[1:]]) & (alone[replicas[order[:-1]]] == 2)  # noqa: PLR2004
+    firsts, seconds = order[:-1][pair], order[1:][pair]
+    kind = np.zeros(len(blocks.low), dtype=np.int64)
+    kind[firsts], kind[seconds] = 1, 2
+    loading = role[blocks.column] == SHARE
+    in_first, in_second = loading & (kind[blocks.row] == 1), loading & (kind[blocks.row] == 2)  # noqa: PLR2004
+    other = np.full(len(role), np.nan)
+    other[blocks.column[in_second]] = busy[in_second]
+    terms = np.bincount(blocks.row, minlength=len(blocks.low))
+    ratio = busy[in_first] / other[blocks.column[in_first]]
+    most, least = np.full(len(blocks.low), -np.inf), np.full(len(blocks.low), np.inf)
+    np.maximum.at(most, blocks.row[in_first], ratio)
+    np.minimum.at(least, blocks.row[in_first], ratio)
+    same = terms[firsts] == terms[seconds]
+    implied = np.zeros(len(blocks.low), dtype=bool)
+    implied[firsts[same & (most[firsts] < 1 - _CLEARLY)]] = True
+    implied[seconds[same & (least[firsts] > 1 + _CLEARLY)]] = True
+    return _kept(blocks, ~implied)
+
+
+def _kept(blocks: BlockRows, kept: Bools) -> BlockRows:
+    """Some of the rows."""
+    number = np.cumsum(kept) - 1
+    terms = kept[blocks.row]
+    before = np.concatenate(([0], np.cumsum(kept)))
+    return blocks._replace(
+        rows=before[blocks.rows],
+        row=number[blocks.row[terms]],
+        column=blocks.column[terms],
+        value=blocks.value[terms],
+        low=blocks.low[kept],
+        high=blocks.high[kept],
+    )
+
+
+def _replicas_of(role: Ints, blocks: BlockRows, kinds: _Kinds) -> tuple[Ints, Floats]:
+    """The replicas of each row of occupancy, and by term what a whole share takes of one of them."""
+    rows = len(blocks.low)
+    carried = kinds.occupancy[blocks.row] & (role[blocks.column] == REPLICAS)
+    replicas, one = np.full(rows, NONE, dtype=np.int64), np.ones(rows)
+    replicas[blocks.row[carried]], one[blocks.row[carried]] = blocks.column[carried], blocks.value[carried]
+    return replicas, -blocks.value * float(GRID) / one[blocks.row]
+
+
+def routed_of(role: Ints, blocks: BlockRows) -> Routed:
     """What the columns of all blocks are."""
-    role = np.array([_role(key) for key in keys], dtype=np.int64)
-    n, count = len(keys), len(blocks.columns) - 1
+    role = role.copy()
+    n, count = len(role), len(blocks.columns) - 1
     owner = np.repeat(np.arange(count), np.diff(blocks.columns))
     first = blocks.columns[:-1][owner] if n else np.zeros(0, dtype=np.int64)
     kinds = _kinds(role, blocks)
@@ -145,16 +204,9 @@ def _occupancies(role: Ints, blocks: BlockRows, kinds: _Kinds) -> tuple[Ints, Fl
     """Of each share its replicas, and what the whole bucket occupies: in the fullest row of those, and at most."""
     n, rows = len(role), len(blocks.low)
     host, occupied, busiest = np.full(n, NONE, dtype=np.int64), np.zeros(n), np.zeros(n)
-    of_row = kinds.occupancy[blocks.row]
-    carried = of_row & (role[blocks.column] == REPLICAS)
-    replicas, one = np.full(rows, NONE, dtype=np.int64), np.ones(rows)
-    replicas[blocks.row[carried]], one[blocks.row[carried]] = (
-        blocks.column[carried],
-        blocks.value[carried],
-    )
-    loading = of_row & ~carried
-    share, row = blocks.column[loading], blocks.row[loading]
-    busy = -blocks.value[loading] * float(GRID) / one[row]
+    replicas, every = _replicas_of(role, blocks, kinds)
+    loading = kinds.occupancy[blocks.row] & (role[blocks.column] != REPLICAS)
+    share, row, busy = blocks.column[loading], blocks.row[loading], every[loading]
     host[share] = replicas[row]
     np.maximum.at(busiest, share, busy)
     strange = np.zeros(n, dtype=bool)
