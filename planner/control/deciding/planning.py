@@ -56,7 +56,12 @@ class PlannerOptions(Value):
     )
     solver: Name = Field("auto", description="by name")
     time_limit_s: PositiveSeconds = Field(5.0, le=600, description="for one solve, s")
-    gap: Share = Field(1e-3, description="relative gap at which a plan counts as proven")
+    gap: Share = Field(5e-3, description="relative gap at which a plan counts as proven")
+    tolerance: Share = Field(
+        0.01,
+        description="share by which a plan may be dearer than the cheapest if fewer replicas start and stop; "
+        "with a scenario its own objective says so",
+    )
 
 
 def policy(options: Mapping[str, object], clock: Clock) -> Policy:
@@ -85,7 +90,7 @@ class _Planner:
     def propose(self, question: Question) -> Proposal:
         warm = question.warm if isinstance(question.warm, _Warm) else _Warm()
         stated, left = self._stated(question, warm)
-        asked = token_problem(left)
+        asked = token_problem(left, tolerance=self.options.tolerance)
         if asked is None:
             return stated or Proposal(wishes={}, warm=warm)
         mine = _answered(asked, _solved(asked.problem, self.options, warm.tokens))

@@ -52,6 +52,7 @@ _NAME: Final = re.compile(NAME_PATTERN)
 _LONGEST: Final = 80
 _UNKNOWN: Final = "unknown"
 _LEVELS: Final = (ObjectiveLevel.UNSERVED, ObjectiveLevel.COST, ObjectiveLevel.CHANGES)
+_TOLERANCE: Final = 1e-4
 _Asked = Sequence[tuple[Group, VariantSeen]]
 
 
@@ -72,8 +73,13 @@ class TokenProblem:
     findings: tuple[Finding, ...] = ()
 
 
-def token_problem(question: Question) -> TokenProblem | None:
-    """The problem of all services that may move; None: none may."""
+def token_problem(question: Question, *, tolerance: float = _TOLERANCE) -> TokenProblem | None:
+    """The problem of all services that may move; None: none may.
+
+    Args:
+        question: what is observed, and who may move.
+        tolerance: share by which a plan may be dearer than the cheapest for the sake of fewer changes.
+    """
     groups = sorted((group for one in question.services for group in groups_of(one)), key=lambda one: one.key)
     asked = [
         (group, seen) for group in groups for seen in group.service.seen.variants if seen.ref in group.carries
@@ -99,7 +105,7 @@ def token_problem(question: Question) -> TokenProblem | None:
         candidates=tuple(sorted((candidate for candidate, _ in made), key=lambda c: c.id)),
         pools=pools.states(),
         quotas=_quotas(room, asked, floors),
-        objective=Objective(levels=_LEVELS),
+        objective=Objective(levels=_LEVELS, tolerance=tolerance),
         allow_unserved=True,
     )  # fmt: skip
     return TokenProblem(
