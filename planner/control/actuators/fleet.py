@@ -135,9 +135,7 @@ class Actuators:
                 found = tuple(_broken(decision, name, cause) for decision in now)
                 # Nobody knows whether what it was to do first is done.
                 now = tuple(map(_held, now)) if isinstance(each, Preparing) else now
-            outcomes += (
-                _signed(one, name) for one in found if one.code is not OutcomeCode.LEFT or one.message
-            )
+            outcomes += (_signed(one, name) for one in found if _says_something(one))
         return tuple(outcomes)
 
     def release(self, variants: Sequence[VariantObservation], *, dry_run: bool) -> tuple[Outcome, ...]:
@@ -153,7 +151,7 @@ class Actuators:
                     _broken(Decision(variant=one, desired=one.wanted or 0, reason="Released"), name, cause)
                     for one in variants
                 ]
-            outcomes += (_signed(one, name) for one in found)
+            outcomes += (_signed(one, name) for one in found if _says_something(one))
         return tuple(outcomes)
 
     def exposition(self, cluster: str | None = None) -> bytes:
@@ -180,6 +178,11 @@ def _held(decision: Decision) -> Decision:
     """The decision without what it would take away."""
     wanted = decision.variant.wanted
     return decision if wanted is None or decision.desired >= wanted else replace(decision, desired=wanted)
+
+
+def _says_something(outcome: Outcome) -> bool:
+    """Whether it is about a decision that is a thing of its actuator, or says why it is not."""
+    return outcome.code is not OutcomeCode.LEFT or bool(outcome.message)
 
 
 def _signed(outcome: Outcome, name: str) -> Outcome:
