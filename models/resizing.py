@@ -7,19 +7,21 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from models.elastic import ResizeMode
+from models.elastic import ElasticDeployment, ElasticShape, ResizeMode
 from models.explanation import Fact
 from models.performance import Origin
 from models.units import PositiveCount, Seconds
 from models.value import Value
 
 __all__ = [
+    "ElasticPicture",
     "Pace",
     "Placement",
     "Preflight",
     "PreflightCheck",
     "PreflightVerdict",
     "ResizeEstimate",
+    "SizeLine",
     "SizeReason",
     "SizeRefusal",
     "SizeVerdict",
@@ -176,3 +178,34 @@ class Preflight(Value):
     def passed(self) -> bool:
         """Whether nothing is refused; what is not known passes with a word."""
         return all(check.verdict is not PreflightVerdict.REFUSED for check in self.checks)
+
+
+class SizeLine(Value):
+    """One size of a deployment: whether it can be reached in place, what it carries, and every way there."""
+
+    verdict: SizeVerdict = Field(description="what is to be said of it")
+    texts: tuple[str, ...] = Field((), description="what speaks against it, in sentences")
+    rated_rps: float | None = Field(None, description="what it carries, req/s; None: nothing rates it")
+    ways: tuple[ResizeEstimate, ...] = Field((), description="ways there, in place first; empty: it is there")
+
+
+class ElasticPicture(Value):
+    """An elastic deployment with everything that is known of its sizes."""
+
+    service: str = Field(description="service that it serves")
+    variant: str = Field(description="its variant")
+    pool: str | None = Field(None, description="pool that it runs in; None: it does not run")
+    deployment: ElasticDeployment = Field(description="as it is stated")
+    shape: ElasticShape = Field(description="what decides its sizes")
+    mode: ResizeMode | None = Field(None, description="which way its resize goes; None: it has none")
+    current: PositiveCount = Field(
+        description="data-parallel ranks now, or as launched where it does not run"
+    )
+    free_gpus: tuple[int, ...] = Field((), description="free accelerators of each node of its fabric domain")
+    arrival_rps: float = Field(0.0, description="requests that arrive at its service, req/s")
+    lines: tuple[SizeLine, ...] = Field((), description="sizes, the smallest first")
+    notes: tuple[str, ...] = Field((), description="what is to be known beside, in sentences")
+
+    def line(self, ranks: int) -> SizeLine | None:
+        """The line of a size; None: it has none."""
+        return next((each for each in self.lines if each.verdict.ranks == ranks), None)

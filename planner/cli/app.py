@@ -25,7 +25,19 @@ from planner.cli.commands.controller import (
     controller_status,
 )
 from planner.cli.commands.controller_check import ControllerCheckOptions, controller_check
+from planner.cli.commands.controller_release import ControllerReleaseOptions, controller_release
 from planner.cli.commands.drafting import DraftOptions, import_observation
+from planner.cli.commands.elastic import (
+    ElasticCheckOptions,
+    ElasticOptions,
+    RecordOptions,
+    ResizeOptions,
+    elastic_check,
+    elastic_resize,
+    elastic_resume,
+    elastic_sizes,
+    elastic_status,
+)
 from planner.cli.commands.explain import ExplainOptions, explain
 from planner.cli.commands.export import ExportOptions, export
 from planner.cli.commands.inferno import InfernoOptions, import_inferno
@@ -57,6 +69,10 @@ app = typer.Typer(
 )
 controller = typer.Typer(
     help="The loop against clusters: from live metrics to scaled fleets.", no_args_is_help=True
+)
+elastic = typer.Typer(
+    help="Elastic expert-parallel deployments: sizes, checks, and one resize carried out.",
+    no_args_is_help=True,
 )
 catalog = typer.Typer(help="Accelerators, LLMs and profiles that are known.", no_args_is_help=True)
 
@@ -94,6 +110,13 @@ controller.command("run")(takes(RunOptions)(controller_run))
 controller.command("config")(takes(ConfigOptions)(controller_config))
 controller.command("status")(takes(StatusOptions)(controller_status))
 controller.command("check")(takes(ControllerCheckOptions)(controller_check))
+controller.command("release")(takes(ControllerReleaseOptions)(controller_release))
+app.add_typer(elastic, name="elastic")
+elastic.command("sizes")(takes(ElasticOptions)(elastic_sizes))
+elastic.command("check")(takes(ElasticCheckOptions)(elastic_check))
+elastic.command("resize")(takes(ResizeOptions)(elastic_resize))
+elastic.command("status")(takes(RecordOptions)(elastic_status))
+elastic.command("resume")(takes(RecordOptions)(elastic_resume))
 app.add_typer(catalog, name="catalog")
 catalog.command("list")(takes(knowledge.ListOptions)(knowledge.catalog_list))
 catalog.command("show")(takes(knowledge.ShowOptions)(knowledge.catalog_show))

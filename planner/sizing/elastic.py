@@ -38,7 +38,7 @@ from planner.sizing.money import price_of
 from planner.sizing.names import Names
 from planner.sizing.references import finding
 
-__all__ = ["Expanded", "Way", "elastic_findings", "expanded", "shape_of"]
+__all__ = ["Expanded", "Way", "elastic_findings", "expanded", "resize_question", "shape_of"]
 
 _SECONDS_PER_H = 3600.0
 _LAUNCHES_AT_MOST = 64
@@ -339,23 +339,7 @@ class _Expansion:
         }
 
     def _question(self, sizes: tuple[int, int], mode: ResizeMode) -> ResizeQuestion:
-        llm, shape = self._llm, self._shape
-        launched = mode in (ResizeMode.REDEPLOY, ResizeMode.RESTART)
-        slots = shape.slots_per_rank
-        if launched:
-            slots = -(-shape.experts // (sizes[1] * shape.tensor_parallel))
-        slot_gb, dense_gb = _bytes_of(llm, self.variant)
-        return ResizeQuestion(
-            mode=mode,
-            from_ranks=sizes[0],
-            to_ranks=sizes[1],
-            tensor_parallel=shape.tensor_parallel,
-            slots_per_rank=int(slots),
-            slot_gb=slot_gb,
-            dense_gb=dense_gb,
-            conditions=self._elastic.conditions,
-            measured=self._elastic.measured,
-        )
+        return resize_question(self._elastic, self._shape, sizes, mode, llm=self._llm, variant=self.variant)
 
     def _hindered(self, estimate: ResizeEstimate) -> float:
         arrival_rps = sum(bucket.arrival_rps for bucket in self.service.buckets)
@@ -390,6 +374,33 @@ class _Expansion:
                 "because": " ".join(refusal_text(each) for each in verdict.refusals),
             },
         )
+
+
+def resize_question(
+    elastic: ElasticDeployment,
+    shape: ElasticShape,
+    sizes: tuple[int, int],
+    mode: ResizeMode,
+    *,
+    llm: Llm,
+    variant: Variant,
+) -> ResizeQuestion:
+    """What is asked about one way between two sizes of a variant."""
+    slots = shape.slots_per_rank
+    if mode in (ResizeMode.REDEPLOY, ResizeMode.RESTART):
+        slots = -(-shape.experts // (sizes[1] * shape.tensor_parallel))
+    slot_gb, dense_gb = _bytes_of(llm, variant)
+    return ResizeQuestion(
+        mode=mode,
+        from_ranks=sizes[0],
+        to_ranks=sizes[1],
+        tensor_parallel=shape.tensor_parallel,
+        slots_per_rank=int(slots),
+        slot_gb=slot_gb,
+        dense_gb=dense_gb,
+        conditions=elastic.conditions,
+        measured=elastic.measured,
+    )
 
 
 def _scaled(cost: Cost | None, factor: float) -> Cost | None:

@@ -141,6 +141,23 @@ class TestScarcity:
         counts = planned(self.two(), overrides=[{"model": "b", "priority": 2.0}])
         assert counts["b"] > counts["a"] >= 2
 
+    def test_a_less_important_service_that_would_stay_gives_way(self) -> None:
+        """All eight are in use; the one that would stay yields what it can spare above its own trigger, and no minimum."""
+        first = a_variant("a", ready=4, model="a", min_replicas=3)
+        second = a_variant("b", ready=4, model="b")
+        engines = engines_of(first, (0.55, 0.0)) + engines_of(second, (1.0, 90.0))
+        seen = observed(
+            [first, second], engines, traffic=[some_traffic("a"), some_traffic("b")], pools=[a_pool(nodes=1)]
+        )
+        assert planned(seen) == {"a": 4, "b": 4}
+        assert planned(seen, overrides=[{"model": "b", "priority": 2.0}]) == {"a": 3, "b": 4}
+        grown = a_variant("a", ready=3, model="a", min_replicas=3)
+        engines = engines_of(grown, (0.69, 0.0)) + engines_of(second, (1.0, 90.0))
+        later = observed(
+            [grown, second], engines, traffic=[some_traffic("a"), some_traffic("b")], pools=[a_pool(nodes=1)]
+        )
+        assert planned(later, overrides=[{"model": "b", "priority": 2.0}]) == {"a": 3, "b": 5}
+
     def test_what_is_not_there_is_short(self) -> None:
         cycles = Cycles(policy="planner")
         cycles(self.two())

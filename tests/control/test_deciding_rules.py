@@ -134,6 +134,16 @@ class TestHolding:
         assert cycles.wish(observed([variant], [*half, *old]), v=1) == {"v": 4}
         assert cycles.why("v") == "MetricsUnavailable"
 
+    def test_who_is_blind_for_long_is_told_of(self) -> None:
+        cycles, blind = Wishing(), observed([a_variant(ready=3)], [])
+        told = []
+        for _ in range(23):
+            cycles.wish(blind)
+            assert cycles.last is not None
+            told.append([one.problem for one in cycles.last.findings])
+        assert told[:20] == [[]] * 20
+        assert "for 315 s: it is held" in told[21][0]
+
     def test_metrics_of_some_replicas_are_enough_to_grow(self) -> None:
         variant, cycles = a_variant(ready=4), Wishing()
         assert cycles.wish(observed([variant], engines_of(variant, CALM)[:3]), v=6) == {"v": 6}

@@ -336,7 +336,7 @@ def test_a_failed_preparation_stands_in_the_way_until_people_have_seen_to_it() -
     with pytest.raises(SafetyGateError, match="restart it at the last good size, 16 ranks"):
         order(a_resize(name="b"), made.world)
     made.fault = ""
-    assert resume(made.world, made.clock.unix_s()) is not None
+    assert resume(made, made.clock.unix_s()) is not None
     assert run(made, a_resize(name="b")).phase is P.DONE
 
 
@@ -347,7 +347,7 @@ def test_after_people_restarted_it_the_operation_looks_and_ends(size: int, phase
     with pytest.raises(SafetyGateError, match="needs people"):
         order(a_resize(name="b"), made.world)
     made.fault, made.dead, made.size = "", False, size
-    again = resume(made.world, made.clock.unix_s())
+    again = resume(made, made.clock.unix_s())
     assert again is not None
     ended = drive(again, made.world, made.clock, poll_s=20.0)
     assert (ended.phase, made.pods, len(made.calls)) == (phase, pods, 1)

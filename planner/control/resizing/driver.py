@@ -16,7 +16,7 @@ from typing import Final
 from models.resize_call import CallAnswer, CallVerdict, ResizePhase, ResizeStatus
 from models.resize_operation import OperationPhase, ResizeOperation
 from planner.clock import Clock
-from planner.control.resizing.world import World
+from planner.control.resizing.world import OperationStore, World
 from planner.errors import SafetyGateError
 
 __all__ = ["POLL_S", "advance", "drive", "order", "resume"]
@@ -56,13 +56,13 @@ def order(operation: ResizeOperation, world: World) -> ResizeOperation:
     return operation
 
 
-def resume(world: World, now_s: float) -> ResizeOperation | None:
+def resume(store: OperationStore, now_s: float) -> ResizeOperation | None:
     """Look again at what was left to people, who say that they have seen to it; None: there was nothing.
 
     Raises:
         FleetPlanError: its record cannot be read or written.
     """
-    last = world.store.load()
+    last = store.load()
     if last is None or not (last.phase is _P.NEEDS_PEOPLE or last.blocked):
         return None
     told = "people say that it was seen to"
@@ -70,7 +70,7 @@ def resume(world: World, now_s: float) -> ResizeOperation | None:
     if last.phase is _P.NEEDS_PEOPLE:
         changes["phase"] = _P.SETTLING
     again = last.noted(told, now_s, **changes)
-    world.store.save(again)
+    store.save(again)
     return again
 
 

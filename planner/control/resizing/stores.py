@@ -38,6 +38,9 @@ class LeaseStore:
         self._name = (_PREFIX + _NOT_IN_NAMES.sub("-", name.lower()))[:253].strip("-")
         self._version: str | None = None
 
+    def close(self) -> None:
+        """Nothing is held here: who is faster shows in the version."""
+
     def load(self) -> ResizeOperation | None:
         """See :class:`planner.control.resizing.world.OperationStore`."""
         try:
