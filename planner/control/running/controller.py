@@ -89,6 +89,7 @@ class Controller:
     def end(self) -> None:
         """Give back the lead and let go of everything; replicas and what follows them stay as they are."""
         self._stop.set()
+        self.loop.keep_memory()
         self.parts.actuators.lead(leading=False)
         self.parts.election.release()
         self.parts.actuators.close()

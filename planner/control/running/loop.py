@@ -51,6 +51,8 @@ from planner.control.running.sharding import is_ours, share_of
 
 __all__ = ["Loop", "Parts", "written_by"]
 
+_STATE_S: Final = 60.0
+"""What is remembered of a large fleet takes longer to write than its record."""
 _LEASES: Final = " leases.coordination.k8s.io"
 
 
@@ -117,6 +119,7 @@ class Loop:
     report: CycleReport = field(default_factory=CycleReport)
     ended_s: float | None = None
     _written_s: float = float("-inf")
+    _kept_s: float = float("-inf")
     previous: str | None = None
 
     def turn(self, trigger: str = "timer") -> CycleRecord:
@@ -345,9 +348,17 @@ class Loop:
         """Write a record, and what is remembered."""
         records, now_s = self.parts.records, self.parts.clock.monotonic_s()
         records.write(record)
-        records.keep_state(self.memory.to_json())
+        if now_s - self._kept_s >= _STATE_S:
+            self.keep_memory()
         self.parts.meters.set("record_failures_total", records.failures)
         self.previous, self._written_s = record.fingerprint, now_s
+
+    def keep_memory(self) -> None:
+        """Keep what is remembered for the next start; one that never ran a cycle has nothing to say."""
+        with self.lock:
+            if self.number:
+                self.parts.records.keep_state(self.memory.to_json())
+                self._kept_s = self.parts.clock.monotonic_s()
 
     def _new_findings(self, record: CycleRecord) -> bool:
         return bool({each.subject for each in record.findings} - {each.subject for each in self.findings})
