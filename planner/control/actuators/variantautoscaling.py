@@ -124,8 +124,10 @@ def _conditions(found: Object, gates: Sequence[Condition], now: str) -> list[dic
         if not turned and text_at(old, "reason") == gate.reason:
             made.append(dict(old))
             continue
+        # There are API servers that take an empty text for none, and refuse a condition without a message.
+        message = gate.message[:_LONGEST] or gate.reason
         fresh: dict[str, Any] = {
-            "type": gate.type, "status": status, "reason": gate.reason, "message": gate.message[:_LONGEST],
+            "type": gate.type, "status": status, "reason": gate.reason, "message": message,
             "lastTransitionTime": now if turned else text_at(old, "lastTransitionTime") or now,
         }  # fmt: skip
         made.append(fresh if generation is None else fresh | {"observedGeneration": generation})
