@@ -153,6 +153,8 @@ def _quantity(units: Mapping[str, float]) -> BeforeValidator:
 
 def _count(raw: object, info: ValidationInfo) -> object:
     """A count may be written with what its field counts: ``"8 GPUs"`` for ``gpus``; no unit where the name says none."""
+    if type(raw) is int:  # nearly every count is one, and a fleet has a hundred thousand of them
+        return raw
     words = (info.field_name or "").split("_")
     noun = next((_COUNTED[word] for word in words if word in _COUNTED), None)
     return parse_quantity(raw, {"": 1.0} | ({noun: 1.0, f"{noun}s": 1.0} if noun is not None else {}))

@@ -11,6 +11,7 @@ from models.controller import ControllerSettings
 from models.cycle_record import CycleKind, CycleRecord, CycleReport, VariantDecision
 from models.observation import Finding, Observation
 from planner.clock import Clock
+from planner.collecting import collection_paused
 from planner.control.actuators import Actuators
 from planner.control.analysis.identity import VariantRef, ref_of
 from planner.control.deciding.contract import Decided, Deciding
@@ -124,7 +125,8 @@ class Loop:
 
     def turn(self, trigger: str = "timer") -> CycleRecord:
         """One cycle. It never raises: a fault of ours is a record of the kind FAILED, and replicas are held."""
-        with self.lock:
+        # Of a large fleet everything that is made stays until the end, and the collector would go through it again and again.
+        with self.lock, collection_paused():
             self.number += 1
             record = self._turn(trigger)
             self.ended_s = self.parts.clock.unix_s()
