@@ -97,8 +97,12 @@ class BranchedClosing:
         gap: float,
         constant: float,
         seconds_left: Callable[[], float],
+        report: Callable[[Mapping[Key, int] | None, float], None],
     ) -> Closed:
-        """List and choose until the gap is closed, or time or room is up; as in :class:`Closing`."""
+        """List and choose until the gap is closed, or time or room is up; as in :class:`Closing`.
+
+        ``report`` hears of a better plan, or of none, and of the bound so far after every choice.
+        """
         best: Mapping[Key, int] | None = None
         start = bound = relaxed.bound
         theta = max(_FIRST * gap * abs(start), (value - start) / _SMALLEST if value < inf else 0.0)
@@ -111,8 +115,10 @@ class BranchedClosing:
             if found is None:
                 break
             bound = max(bound, min(found.bound, start + theta))
-            if found.values is not None and found.value < value and self.ready.keeps(found.values):
+            better = found.values is not None and found.value < value and self.ready.keeps(found.values)
+            if better:
                 value, best = found.value, found.values
+            report(found.values if better else None, bound)
             if theta >= wanted or (value < inf and bound >= value - gap * abs(value + constant)):
                 break
             theta *= _GROWTH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
 from math import inf
@@ -31,7 +31,7 @@ from planner.optimization.backends.highs import Listener
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Key
 
-__all__ = ["Run", "conclude", "given_start", "values_of"]
+__all__ = ["Run", "conclude", "given_start", "near_of", "values_of"]
 
 _CHOICE_SHARE: Final = 0.05
 _CHOICE_OF_MANY: Final = 0.7
@@ -67,6 +67,7 @@ class Run:
         usage: its goal.
         relaxation: pricers and the master.
         at_hand: value of the plan that the ask begins with; None where that is none of this program.
+        near: what was listed near relaxations so far.
     """
 
     ask: Ask
@@ -74,6 +75,7 @@ class Run:
     usage: Usage
     relaxation: Relaxation
     at_hand: int | None
+    near: list[tuple[Relaxed, Nearby]] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def master(self) -> Master:
@@ -206,12 +208,17 @@ def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable
         return Closed(None, -inf)
     branched = BranchedClosing(run.ready, run.usage, run.master, run.relaxation.told)
     if branched.useful:
+
+        def report(values: Mapping[Key, int] | None, bound: float) -> None:
+            ask.report(None if values is None else ask.goal.activity(values), bound + ask.goal.constant)
+
         return branched.close(
             relaxed,
             inf if value is None else value - ask.goal.constant,
             gap=ask.gap,
             constant=ask.goal.constant,
             seconds_left=lambda: _CLOSING * seconds_left(),
+            report=report,
         )
     return Closing(run.ready, run.usage, run.master, listener=run.listener).close(
         relaxed,
@@ -305,13 +312,22 @@ def _nearby(run: Run, relaxed: Relaxed, seconds_left: Callable[[], float]) -> It
     ask = run.ask
     if len(run.shape.blocks) <= _SOME or relaxed.bound <= 0 or not run.tells_patterns_apart:
         return
-    memory = ask.memory or Memory()
-    around = surroundings(run.ready, memory.recall(Surroundings))
-    memory.keep(around)
-    near = Nearby(around, run.ready, run.usage, run.master, relaxed, gap=ask.gap)
+    near = near_of(run, relaxed)
     constant = abs(ask.goal.constant)
     within = ask.gap * max(0.0, 1.0 - constant / max(abs(relaxed.bound), 1.0))
     yield from near.choices(gap=within, seconds_left=seconds_left, listener=run.listener)
+
+
+def near_of(run: Run, relaxed: Relaxed) -> Nearby:
+    """What is near a relaxation, listed once."""
+    for known, near in run.near:
+        if known is relaxed:
+            return near
+    memory = Memory() if run.ask.memory is None else run.ask.memory
+    around = surroundings(run.ready, memory.recall(Surroundings))
+    memory.keep(around)
+    run.near.append((relaxed, Nearby(around, run.ready, run.usage, run.master, relaxed, gap=run.ask.gap)))
+    return run.near[-1][1]
 
 
 def _heaviest(master: Master, answer: MasterAnswer) -> dict[int, Mapping[Key, int]]:

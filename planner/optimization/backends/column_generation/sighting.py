@@ -5,17 +5,11 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from planner.optimization.backends.column_generation.conclusion import Run, given_start, values_of
+from planner.optimization.backends.column_generation.conclusion import Run, given_start, near_of, values_of
 from planner.optimization.backends.column_generation.finish import NO_CHOICE, Choice
 from planner.optimization.backends.column_generation.master import MasterAnswer
 from planner.optimization.backends.column_generation.mending import mended
 from planner.optimization.backends.column_generation.relaxation import Relaxed
-from planner.optimization.backends.column_generation.surroundings import (
-    Nearby,
-    Surroundings,
-    surroundings,
-)
-from planner.optimization.backends.memory import Memory
 
 __all__ = ["Sight"]
 
@@ -66,10 +60,7 @@ class Sight:
 
     def _take_nearest(self, relaxed: Relaxed, answer: MasterAnswer) -> None:
         run = self._run
-        memory = Memory() if run.ask.memory is None else run.ask.memory
-        around = surroundings(run.ready, memory.recall(Surroundings))
-        memory.keep(around)
-        near = Nearby(around, run.ready, run.usage, run.master, relaxed, gap=run.ask.gap).patterns
+        near = near_of(run, relaxed).patterns
         self._take(mended(run.master, answer, more=near), relaxed.bound)
         start = given_start(run, self.best)
         if start is not None and not self.proven:
