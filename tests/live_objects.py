@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
-from planner.clock import FakeClock
+from planner.clock import Clock
 from planner.control.cluster import Api, MemoryCluster
 from planner.control.cluster.kinds import HORIZONTAL_POD_AUTOSCALERS, PODS, SCALED_OBJECTS, WORKLOADS
 from planner.control.cluster.transport import Answer, Call
@@ -14,7 +20,7 @@ from planner.manifests import Route
 from planner.manifests.orders import PAUSED
 from tests.kube_objects import a_deployment, a_node, a_pod, a_template
 
-__all__ = ["LiveCluster", "a_workload", "objects_of"]
+__all__ = ["LiveCluster", "a_workload", "objects_of", "served_cluster"]
 
 Thing = dict[str, Any]
 
@@ -51,7 +57,7 @@ class LiveCluster:
     """
 
     objects: list[Thing]
-    clock: FakeClock
+    clock: Clock
     start_s: float = 30.0
     end_s: float = 10.0
     meddle: Callable[[LiveCluster, Call], Answer | None] = field(default=lambda *_: None)
@@ -165,3 +171,58 @@ class LiveCluster:
         held = min(max(now, bounds[0]), bounds[1])
         if found is not None and now != held and (now or not rests):
             self.api.patch(kind, namespace, reference["name"], {"spec": {"replicas": held}})
+
+
+@contextmanager
+def served_cluster(cluster: LiveCluster, folder: Path) -> Iterator[Path]:
+    """Serve a cluster on the loopback address; the kubeconfig that leads to it.
+
+    Args:
+        cluster: whose calls are answered one after the other.
+        folder: where the kubeconfig is written.
+    """
+    lock = Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            parts = urlsplit(self.path)
+            length = int(self.headers.get("Content-Length") or 0)
+            call = Call(
+                method=self.command,
+                path=parts.path,
+                query=dict(parse_qsl(parts.query)),
+                body=self.rfile.read(length) if length else None,
+                content_type=self.headers.get("Content-Type") or "application/json",
+            )
+            with lock:
+                answer = cluster.memory.call(call)
+            self.send_response(answer.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - as http.server calls them
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    path = folder / "kubeconfig"
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+        "users": [{"name": "u", "user": {"token": "hunter2"}}],
+        "contexts": [{"name": "live", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "live",
+    }
+    path.write_text(json.dumps(config), encoding="utf-8")
+    try:
+        yield path
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)

@@ -25,7 +25,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LiveCluster:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     objects = [a_node("n1", 64), a_workload("llama-a100", 3, namespace="serving")]
     objects.append(a_workload("llama-h100", 2, namespace="serving"))
-    found = LiveCluster(objects, SystemClock(), start_s=0.0, end_s=0.0)  # type: ignore[arg-type]  # moved by nobody
+    found = LiveCluster(objects, SystemClock(), start_s=0.0, end_s=0.0)
     monkeypatch.setattr(carrying, "connect", lambda route, context: {"": found.api})
     return found
 

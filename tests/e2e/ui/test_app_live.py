@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from tests.browsing import App, by_command, running
 from tests.control.controller_builders import Told, a_controller, led
 from tests.control.test_run_cycles import SCALES, direct
 from tests.e2e.ui.test_app_accessible import AXE_THERE, violations
+from tests.kube_objects import a_node
+from tests.live_objects import LiveCluster, a_workload, served_cluster
 from tests.loopback import free_port
 from tests.observed_fleets import a_variant, engines_of, some_traffic
 from tests.visiting import Visitor
@@ -39,32 +41,34 @@ def some_records(folder: Path) -> Path:
     return folder
 
 
-def a_kubeconfig(folder: Path) -> Path:
-    """Of a cluster that is away."""
-    path = folder / "kubeconfig"
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "users": [{"name": "u", "user": {"token": "hunter2"}}],
-        "contexts": [{"name": "away", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "away",
-    }
-    path.write_text(json.dumps(config), encoding="utf-8")
-    return path
+def a_fleet() -> LiveCluster:
+    """What scenario 01 runs on; its replicas start in a second."""
+    objects = [a_node("n1", 64), a_workload("llama-a100", 3, namespace="serving")]
+    objects.append(a_workload("llama-h100", 2, namespace="serving"))
+    return LiveCluster(objects, SystemClock(), start_s=1.0, end_s=0.5)
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+def fleet() -> LiveCluster:
+    """The cluster that the app is led to."""
+    return a_fleet()
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory, fleet: LiveCluster) -> Iterator[App]:
     """The app as somebody starts it who has a controller, and allows to apply."""
     folder, port = tmp_path_factory.mktemp("live"), free_port()
-    more = {
-        "FLEETPLAN_RECORDS": str(some_records(folder / "records")),
-        "FLEETPLAN_UI_ALLOW_APPLY": "1",
-        "KUBECONFIG": str(a_kubeconfig(folder)),
-        "XDG_STATE_HOME": str(folder / "state"),
-    }
     scenario = "data/scenarios/01-two-variants.yaml"
-    with running(by_command(port), folder=folder / "cache", port=port, scenario=scenario, more=more) as found:
-        yield found
+    with served_cluster(fleet, folder) as kubeconfig:
+        more = {
+            "FLEETPLAN_RECORDS": str(some_records(folder / "records")),
+            "FLEETPLAN_UI_ALLOW_APPLY": "1",
+            "KUBECONFIG": str(kubeconfig),
+            "XDG_STATE_HOME": str(folder / "state"),
+        }
+        command = by_command(port)
+        with running(command, folder=folder / "cache", port=port, scenario=scenario, more=more) as found:
+            yield found
 
 
 def looked_at(person: Visitor, name: str, shots: Path) -> dict[str, Any]:
@@ -90,14 +94,33 @@ def test_the_last_decisions_are_there_with_reasons_history_and_freshness(
     assert looked_at(person, "fleet-now-live", shots) == {}
 
 
-def test_a_plan_is_compared_with_a_cluster_that_is_away_and_nothing_can_be_pressed(
-    visitor: Visits, live: App, shots: Path
+def test_a_plan_is_compared_carried_out_after_the_right_words_and_undone(
+    visitor: Visits, live: App, fleet: LiveCluster, shots: Path
 ) -> None:
     person = visitor(at=live).open().solved().visit("apply").sees("On the cluster")
-    person.press("Compare (dry run)").sees("The plan cannot be carried out now")
+    before = counts(fleet)
+    person.press("Compare (dry run)").sees("that differ from the cluster")
+    assert person.button("Apply").is_disabled()
+    assert looked_at(person, "apply-compared", shots) == {}
+    carry_out(person, "Apply")
+    assert counts(fleet) != before
+    assert looked_at(person, "apply-done", shots) == {}
+    person.fold_out("The way back")
+    carry_out(person, "Lead back")
+    assert counts(fleet) == before
     assert "hunter2" not in person.page.content()
-    assert person.page.get_by_role("button", name="Apply", exact=True).count() == 0
-    assert looked_at(person, "apply-refused", shots) == {}
+
+
+def carry_out(person: Visitor, label: str) -> None:
+    """Type what is asked for, press, and wait for the end."""
+    code = person.page.locator("code", has_text=re.compile(r"^(apply|undo) [0-9a-f]{6}$")).first.inner_text()
+    person.does(lambda: person.fill("Confirmation", code)).can(label).press(label)
+    person.sees(re.compile("the clusters have what the plan says"))
+    person.sees(re.compile(f"{'back' if label == 'Lead back' else 'there'}-.*jsonl")).settled()
+
+
+def counts(fleet: LiveCluster) -> tuple[int, int]:
+    return fleet.wanted("llama-a100", "serving"), fleet.wanted("llama-h100", "serving")
 
 
 def test_a_recorded_observation_opens_as_a_draft_with_what_is_assumed(
