@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +151,34 @@ class TestHpa:
         assert (
             annotations_of(found()).keys().isdisjoint({"fleetplan.dev/pinned", "fleetplan.dev/former-bounds"})
         )
+
+    def test_the_command_gives_back_what_is_held(self, control_plane: ControlPlane, namespace: str) -> None:
+        admin = control_plane.admin
+        admin.create(DEPLOYMENTS, namespace, a_workload("llama", 2))
+        body = an_hpa("llama-hpa", "llama")
+        body["metadata"]["annotations"] = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": "llama"}
+        admin.create(HORIZONTAL_POD_AUTOSCALERS, namespace, body)
+        act(fleet_of(admin, "hpa"), a_variant(namespace, "llama-hpa", "hpa", 2, target="llama"), 4)
+        words = [
+            "controller",
+            "release",
+            "--kubeconfig",
+            str(control_plane.kubeconfig()),
+            "-n",
+            namespace,
+            "--json",
+        ]
+
+        def said(*more: str) -> Any:
+            command = [str(Path(sys.executable).with_name("fleetplan")), *words, *more]
+            ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+            assert ended.returncode == 0, ended.stderr
+            return [(each["actuator"], each["code"]) for each in json.loads(ended.stdout)["outcomes"]]
+
+        assert said() == [("hpa", "would")]
+        assert said("--yes") == [("hpa", "done")]
+        assert said("--yes") == []
+        assert admin.get(HORIZONTAL_POD_AUTOSCALERS, namespace, "llama-hpa")["spec"]["maxReplicas"] == 8
 
     def test_without_force_bounds_of_others_are_a_conflict_that_names_them(
         self, control_plane: ControlPlane, namespace: str
