@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from models.controller import ControllerSettings
 from models.observation import Finding, Observation
 from models.workload import Slo
+from planner.control.analysis.identity import VariantRef
 from planner.control.analysis.memory import AnalysisMemory, Quiet, Voice
 from planner.control.analysis.quiet import is_still, is_unused, looked_at
 from planner.control.analysis.reading import reading_of
@@ -152,8 +153,9 @@ def analyze(
         for each in see(observation, book, settings.freshness)
     ]
     stuck = [_about_stuck(each) for each in services if each.stuck]
-    found = Analyzed(services=tuple(services), findings=(*book.misplaced(), *stuck))
-    return found, listening.remembered([one.seen for one in services])
+    kept = listening.remembered([one.seen for one in services])
+    blind = _about_blind([one.seen for one in services], kept.seen_s, now_s, settings.freshness.stale_s)
+    return Analyzed(services=tuple(services), findings=(*book.misplaced(), *stuck, *blind)), kept
 
 
 @dataclass(slots=True)
@@ -248,7 +250,9 @@ class _Listening:
             if model in models or _is_recent(kept, self.now_s)
         }
         seen_s = {
-            variant.ref: self.now_s if variant.speaks else self.before.seen_s.get(variant.ref, self.now_s)
+            variant.ref: self.now_s
+            if variant.speaks or not variant.observed.ready
+            else self.before.seen_s.get(variant.ref, self.now_s)
             for one in services
             for variant in one.variants
         }
@@ -269,6 +273,22 @@ def _of(memories: Mapping[str, _Kept], keys: Collection[str]) -> dict[str, _Kept
 def _is_recent(memory: TokenMemory, now_s: float) -> bool:
     """Whether a model that is not served now was served within a day."""
     return any(now_s - one.at_s <= _REMEMBERED_S for one in memory.stored.values())
+
+
+def _about_blind(
+    services: Sequence[ServiceSeen], seen_s: Mapping[VariantRef, float], now_s: float, after_s: float
+) -> list[Finding]:
+    """Variants that showed nothing for long: they are held, and somebody should know."""
+    return [
+        Finding(
+            subject=f"variant {variant.ref}",
+            problem=f"no usable metrics of its {variant.observed.ready} ready replicas for {now_s - seen_s[variant.ref]:.0f} s: it is held",
+            remedy="'fleetplan observe --check' looks for the reason",
+        )
+        for service in services
+        for variant in service.variants
+        if variant.observed.ready and not variant.speaks and now_s - seen_s[variant.ref] >= after_s
+    ]
 
 
 def _about_stuck(service: Service) -> Finding:

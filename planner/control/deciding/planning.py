@@ -93,7 +93,7 @@ class _Planner:
         asked = token_problem(left, tolerance=self.options.tolerance)
         if asked is None:
             return stated or Proposal(wishes={}, warm=warm)
-        mine = _answered(asked, _solved(asked.problem, self.options, warm.tokens))
+        mine = self._in_tokens(left, asked, warm.tokens)
         if stated is None:
             return replace(mine, warm=replace(warm, tokens=mine.warm))
         before = stated.warm if isinstance(stated.warm, _Warm) else warm
@@ -103,6 +103,22 @@ class _Planner:
             findings=(*stated.findings, *mine.findings),
             warm=replace(before, tokens=mine.warm),
         )
+
+    def _in_tokens(self, question: Question, asked: TokenProblem, warm: object | None) -> Proposal:
+        """The answer; where a service is short, less important ones that would stay are asked to give way."""
+        first = _answered(asked, _solved(asked.problem, self.options, warm))
+        short = {ref for ref, wish in first.wishes.items() if wish.short > 0}
+        lacking = [
+            one.seen.rules.priority
+            for one in question.services
+            if any(variant.ref in short for variant in one.seen.variants)
+        ]
+        if not lacking or all(one.seen.rules.priority >= max(lacking) for one in question.services):
+            return first
+        again = token_problem(question, tolerance=self.options.tolerance, yielding=max(lacking))
+        if again is None or again.groups.keys() == asked.groups.keys():
+            return first
+        return _answered(again, _solved(again.problem, self.options, first.warm))
 
     def _stated(self, question: Question, warm: _Warm) -> tuple[Proposal | None, Question]:
         """Wishes for the services that the scenario knows, and the question about the others."""

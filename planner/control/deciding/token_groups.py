@@ -46,9 +46,17 @@ class Group:
         return f"{self.service.seen.key}#{'+'.join(sorted(self.moves))}"
 
 
-def groups_of(service: Service) -> list[Group]:
-    """Roles that may move, each by itself; prefill and decode that both grow are one, so that neither outruns the other."""
-    moves = {role: move for role in service.seen.roles if (move := service.move(role)) is not Move.HOLD}
+def groups_of(service: Service, *, yields: bool = False) -> list[Group]:
+    """Roles that may move, each by itself; prefill and decode that both grow are one, so that neither outruns the other.
+
+    Args:
+        service: as the analyzers see it.
+        yields: a more important service is short of accelerators, so that roles which would stay may shrink too.
+    """
+    moves = {role: service.move(role) for role in service.seen.roles}
+    if yields and service.voters:
+        moves = {role: Move.DOWN if move is Move.HOLD else move for role, move in moves.items()}
+    moves = {role: move for role, move in moves.items() if move is not Move.HOLD}
     together = moves.keys() >= _PAIR and all(moves[role] is Move.UP for role in _PAIR)
     alone = moves.keys() - (_PAIR if together else set())
     sets = [*([_PAIR] if together else []), *(frozenset({role}) for role in sorted(alone))]

@@ -73,14 +73,22 @@ class TokenProblem:
     findings: tuple[Finding, ...] = ()
 
 
-def token_problem(question: Question, *, tolerance: float = _TOLERANCE) -> TokenProblem | None:
+def token_problem(
+    question: Question, *, tolerance: float = _TOLERANCE, yielding: float = -math.inf
+) -> TokenProblem | None:
     """The problem of all services that may move; None: none may.
 
     Args:
         question: what is observed, and who may move.
         tolerance: share by which a plan may be dearer than the cheapest for the sake of fewer changes.
+        yielding: services below this priority may give accelerators up though nothing of their own moves them.
     """
-    groups = sorted((group for one in question.services for group in groups_of(one)), key=lambda one: one.key)
+    found = (
+        group
+        for one in question.services
+        for group in groups_of(one, yields=one.seen.rules.priority < yielding)
+    )
+    groups = sorted(found, key=lambda one: one.key)
     asked = [
         (group, seen) for group in groups for seen in group.service.seen.variants if seen.ref in group.carries
     ]
