@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from models.observation import EngineObservation, FreshnessLimits, Observation, VariantObservation
 from planner.control.actuators.connections import Connections
+from planner.control.actuators.pages import page_of
 from planner.control.protocols import SHORT, Decision, Outcome, OutcomeCode
 
 if TYPE_CHECKING:
@@ -143,13 +144,9 @@ class Published:
             exported: what is exported now.
             cluster: of this cluster alone; None: of all.
         """
-        from prometheus_client import CollectorRegistry, generate_latest
-
         with self._lock:
             families = [each for each in self._families(exported, cluster) if each.samples]
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Once(families))
-        return generate_latest(registry)
+        return page_of(families)
 
     def _families(self, exported: Exported, cluster: str | None) -> Iterator[Metric]:
         rows = [each for each in exported.rows if cluster is None or each.key[0] == cluster]
@@ -308,18 +305,7 @@ class Published:
         more = [key[0]] if self._several else []
         told = (*values, *more, *([self._instance] if self._instance else []))
         # A lone surrogate, which JSON may hold, would spoil the whole page.
-        return [each.encode("utf-8", "replace").decode() for each in told]
-
-
-class _Once:
-    """A collector of families that are made already."""
-
-    def __init__(self, families: Sequence[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        """Of :class:`prometheus_client.registry.Collector`."""
-        return self._families
+        return [each if each.isascii() else each.encode("utf-8", "replace").decode() for each in told]
 
 
 def _of_variants(
