@@ -396,6 +396,16 @@ class TestCare:
             "fleetplan.dev/draining=true"
         ]
 
+    def test_what_routes_in_a_namespace_is_read_once_for_all_that_falls_there(self) -> None:
+        town = Town({"a": 5, "b": 2})
+        town.fleet.saw(town.observed())
+        falling = [decided(town.variant(), 1)] * 3
+        seen = len(town.cluster.calls)
+        town.fleet.act(falling, dry_run=True)
+        paths = [call.path for call in town.cluster.calls[seen:]]
+        assert sum(path.endswith("/services") for path in paths) == 1
+        assert sum(path.endswith("/inferencepools") for path in paths) == 2
+
     def test_a_pod_that_changed_meanwhile_is_read_again(self) -> None:
         town = Town({"a": 5, "b": 2}, before=answers(409))
         assert town.cycle(1)[0].code is OutcomeCode.WAITING

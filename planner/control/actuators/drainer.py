@@ -148,7 +148,7 @@ class Drainer:
             or not (pods.has_any(api, variant, needed=falls) or falls)
         ):
             return outcome(decision, OutcomeCode.LEFT)
-        crew = crew_of(api, variant)
+        crew = crew_of(api, variant, pods.routers(api, variant.namespace))
         if self._loads is None:
             # Engines are many, and most rounds drain nothing.
             self._loads = {} if self._observation is None else loads_of(self._observation)

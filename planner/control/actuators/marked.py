@@ -12,7 +12,7 @@ from planner.control.actuators.connections import Connections
 from planner.control.actuators.draining import DrainRules
 from planner.control.actuators.marking import DRAINING, gate_of, has_gate, kept_of, opened, restored
 from planner.control.actuators.published import Key
-from planner.control.actuators.routing import OUT
+from planner.control.actuators.routing import OUT, Router, routers_of
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import PODS
 from planner.control.cluster.reading import Object, labels_of, name_of, namespace_of
@@ -26,7 +26,7 @@ _FORGOTTEN_S: Final = 3600.0
 
 
 class MarkedPods:
-    """What is marked, read once in a round.
+    """What is marked and what routes, read once in a round.
 
     Args:
         connections: to the clusters.
@@ -52,6 +52,18 @@ class MarkedPods:
         self._gates = gates
         self._found: dict[tuple[str | None, str], frozenset[str] | ClusterFault] = {}
         self._namespaced: set[str | None] = set()
+        self._routers: dict[tuple[str | None, str], tuple[Router, ...]] = {}
+
+    def routers(self, api: Api, namespace: str) -> tuple[Router, ...]:
+        """What routes requests in a namespace, read once in a round.
+
+        Raises:
+            ClusterFault: it cannot be told.
+        """
+        place = api.name, namespace
+        if place not in self._routers:
+            self._routers[place] = routers_of(api, namespace)
+        return self._routers[place]
 
     def has_any(self, api: Api, variant: VariantObservation, *, needed: bool) -> bool:
         """Whether pods of a variant are marked; one whose mark nobody can read may be anybody's of its namespace.

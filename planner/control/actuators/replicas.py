@@ -15,7 +15,7 @@ from planner.control.actuators.marking import (
     is_spared_until_s,
     kept_of,
 )
-from planner.control.actuators.routing import Router, owned_keys, routers_of
+from planner.control.actuators.routing import Router, owned_keys
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import PODS, WORKLOADS
 from planner.control.cluster.reading import (
@@ -160,8 +160,13 @@ def _load(unit: Unit, variant: VariantObservation, loads: Loads) -> Load:
     return found
 
 
-def crew_of(api: Api, variant: VariantObservation) -> Crew:
+def crew_of(api: Api, variant: VariantObservation, routers: Sequence[Router]) -> Crew:
     """Read the replicas of a variant.
+
+    Args:
+        api: of its cluster.
+        variant: whose.
+        routers: of its namespace.
 
     Raises:
         ClusterFault: it cannot be told.
@@ -185,7 +190,7 @@ def crew_of(api: Api, variant: VariantObservation) -> Crew:
         first=0 if grouped else count_at(workload, "spec", "ordinals", "start") or 0,
         owned=owned_keys(workload),
         template=_template(workload, grouped=grouped),
-        routers=routers_of(api, variant.namespace),
+        routers=routers,
     )  # fmt: skip
 
 
