@@ -69,8 +69,7 @@ def waits_of(stage: Stage, previous_s: float, drain_s: float) -> tuple[Wait, ...
 def _waits(stage: Stage, previous_s: float, drain_s: float) -> Iterator[Wait]:
     changed = [change for change in stage.changes if change.old != change.new]
     for change in changed:
-        managed = change.target.object.scaler == "variantautoscaling"
-        if not managed:
+        if change.target.object.scaler in {"hpa", "keda"}:
             yield Wait(Awaited.ASKED, change, _TAKES_UP_S)
         if change.new > change.old:
             yield Wait(Awaited.READY, change, timeout_s(change, previous_s))

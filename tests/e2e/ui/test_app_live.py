@@ -11,13 +11,10 @@ import pytest
 
 from models.hardware import Pool
 from models.observation import Observation
-from planner.clock import FakeClock, SystemClock
 from tests.browsing import App, by_command, running
-from tests.control.controller_builders import Told, a_controller, led
-from tests.control.test_run_cycles import SCALES, direct
 from tests.e2e.ui.test_app_accessible import AXE_THERE, violations
-from tests.kube_objects import a_node
-from tests.live_objects import LiveCluster, a_workload, served_cluster
+from tests.live_app import SCENARIO, a_fleet, live_variables
+from tests.live_objects import LiveCluster
 from tests.loopback import free_port
 from tests.observed_fleets import a_variant, engines_of, some_traffic
 from tests.visiting import Visitor
@@ -25,27 +22,6 @@ from tests.visiting import Visitor
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 Visits = Callable[..., Visitor]
-
-
-def some_records(folder: Path) -> Path:
-    """Records of the last quarter of an hour: a service that grew, and shrank again."""
-    clock = FakeClock(SystemClock().unix_s() - 900.0)
-    cluster, source = direct(), Told()
-    controller = a_controller(cluster, source, SCALES, clock=clock, records=folder)
-    for kv in (0.3, 0.3, 0.78, 0.78, 0.78, 0.5, 0.5, 0.05, 0.05):
-        source.kv = kv
-        for _ in range(6):
-            led(controller).cycle(("timer",))
-            cluster.settle()
-            clock.advance(15.0)
-    return folder
-
-
-def a_fleet() -> LiveCluster:
-    """What scenario 01 runs on; its replicas start in a second."""
-    objects = [a_node("n1", 64), a_workload("llama-a100", 3, namespace="serving")]
-    objects.append(a_workload("llama-h100", 2, namespace="serving"))
-    return LiveCluster(objects, SystemClock(), start_s=1.0, end_s=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -58,16 +34,9 @@ def fleet() -> LiveCluster:
 def live(tmp_path_factory: pytest.TempPathFactory, fleet: LiveCluster) -> Iterator[App]:
     """The app as somebody starts it who has a controller, and allows to apply."""
     folder, port = tmp_path_factory.mktemp("live"), free_port()
-    scenario = "data/scenarios/01-two-variants.yaml"
-    with served_cluster(fleet, folder) as kubeconfig:
-        more = {
-            "FLEETPLAN_RECORDS": str(some_records(folder / "records")),
-            "FLEETPLAN_UI_ALLOW_APPLY": "1",
-            "KUBECONFIG": str(kubeconfig),
-            "XDG_STATE_HOME": str(folder / "state"),
-        }
+    with live_variables(fleet, folder) as more:
         command = by_command(port)
-        with running(command, folder=folder / "cache", port=port, scenario=scenario, more=more) as found:
+        with running(command, folder=folder / "cache", port=port, scenario=SCENARIO, more=more) as found:
             yield found
 
 
