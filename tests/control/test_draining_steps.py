@@ -128,6 +128,16 @@ class TestWhenTheCountFalls:
         assert found.count == 3
         assert step(busy("a"), going("b", 0, ready=False), going("c", 0, ready=False), desired=1).count == 1
 
+    def test_nobody_begins_while_others_that_are_not_ready_are_about_to_go(self) -> None:
+        """Its gate would make it one of them, and the count that falls by them might end it with its requests."""
+        out = going("a", 0, ready=False)
+        found = step(out, busy("b"), busy("c"), desired=1)
+        assert (found.settle, found.mark, found.count) == (("a",), (), 2)
+        gone = going("a", 0, ready=False, drained=True)
+        assert step(gone, busy("b"), busy("c"), desired=1).mark == ()
+        # Where low cost says who goes, the order of marks does.
+        assert step(going("a", 0), busy("b"), busy("c"), desired=1).mark == ("b",)
+
     def test_those_that_leave_already_are_not_counted_again(self) -> None:
         found = step(busy("a"), busy("b"), going("c", 0, drained=True), wanted=2, desired=2)
         assert (found.count, found.restore, found.mark) == (2, (), ())

@@ -168,7 +168,7 @@ def next_step(scene: Scene, rules: DrainRules, now_s: float) -> Step:
         now_s: seconds of the epoch.
     """
     going, leaving = _going(scene, now_s)
-    verdicts = {each.name: _judged(each, rules, now_s) for each in going}
+    verdicts = _in_turn(scene, going, {each.name: _judged(each, rules, now_s) for each in going})
     kept = {each.name for each in (*going, *leaving)}
     by = {
         verdict: tuple(name for name, found in verdicts.items() if found is verdict) for verdict in _Verdict
@@ -232,6 +232,19 @@ def _judged(replica: Replica, rules: DrainRules, now_s: float) -> _Verdict:
     if now_s - mark.since_s < rules.limit_s:
         return _Verdict.WAIT
     return _Verdict.CUT if rules.overdue is Overdue.GO else _Verdict.BACK
+
+
+def _in_turn(scene: Scene, going: Sequence[Replica], verdicts: dict[str, _Verdict]) -> dict[str, _Verdict]:
+    """The verdicts, with nobody to begin while others that are not ready are about to go.
+
+    A readiness gate makes one that begins not ready too, and a count that falls by the others a moment later might take
+    it for one of them, with all its requests.
+    """
+    leaves = {_Verdict.FREE, _Verdict.IDLE, _Verdict.CUT}
+    shut = any(each.mark is not None and not each.ready and verdicts[each.name] in leaves for each in going)
+    if scene.first is not None or not shut:
+        return verdicts
+    return {name: _Verdict.WAIT if each is _Verdict.BEGIN else each for name, each in verdicts.items()}
 
 
 def _count(scene: Scene, going: Sequence[Replica], verdicts: dict[str, _Verdict]) -> int:
