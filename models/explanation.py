@@ -54,6 +54,7 @@ class Reason(StrEnum):
     UNKNOWN_POWER = "unknown_power"
     # a candidate is offered and not used
     DEARER = "dearer"
+    WAY_COSTS = "way_costs"
     LIMIT_BINDS = "limit_binds"
     NOT_NEEDED = "not_needed"
     # a count was limited

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from models.elastic import ElasticDeployment, ElasticEngine, MeasuredResize, RankRate
 from models.fleet import Fleet, RunningReplica, RunningVariant
 from models.hardware import Accelerator, Node, NodeGrowth, Offering, Pool, PowerDomain, Quota
 from models.llm import GroupedQueryAttention, LatentAttention, Llm, Moe
@@ -20,6 +21,24 @@ __all__ = ["SCENARIO"]
 
 _LIST: Final = Leaf(shorthands.one_or_more)
 _REPLICA_BOUNDS: Final = {"min": "min_replicas", "max": "max_replicas"}
+
+_ELASTIC: Final = Place(
+    ElasticDeployment,
+    keys={"request_value": "request_value_usd"},
+    fields={
+        "rates": Many(Place(RankRate, keys={"rated": "rated_rps", "surge": "surge_rps", "kv": "kv_tokens"}), "rate"),
+        "measured": Many(
+            Place(
+                MeasuredResize,
+                keys={
+                    "from": "from_ranks", "to": "to_ranks", "downtime": "downtime_s", "total": "total_s", "balance": "balance_s",
+                },
+            ),
+            "resize",
+        ),
+        "engine": Place(ElasticEngine, short=shorthands.under("version")),
+    },
+)  # fmt: skip
 
 _VARIANT: Final = Place(
     Variant,
@@ -49,6 +68,7 @@ _VARIANT: Final = Place(
         "speculation": Place(Speculation, keys={"draft": "draft_tokens"}),
         "pools": _LIST,
         "object": Place(KubernetesObject, short=shorthands.under("name")),
+        "elastic": _ELASTIC,
     },
     default="variant",
 )  # fmt: skip

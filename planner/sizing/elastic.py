@@ -34,6 +34,7 @@ from planner.elastic import (
     refusal_text,
 )
 from planner.errors import ConfigurationError, Finding
+from planner.performance.weights import routed_parameters, weight_bytes_per_accelerator
 from planner.sizing.money import price_of
 from planner.sizing.names import Names
 from planner.sizing.references import finding
@@ -213,6 +214,8 @@ class _Expansion:
         self._shape, self._names = shape, names
         self.ways: dict[tuple[ServiceId, VariantId], Way] = {}
         self.refused: list[Rejection] = []
+        # Of one deployment in two pools each has ways of its own, since a way is of one pool.
+        self._scattered = len({row.pool for row in rows if row.on_order}) > 1
         made: dict[VariantId, Variant] = {}
         for row in sorted((row for row in rows if row.on_order), key=lambda row: row.pool):
             size = row.ranks or shape.launch_ranks
@@ -322,7 +325,8 @@ class _Expansion:
         self, stays: VariantId, sizes: tuple[int, int], mode: ResizeMode, pool: Pool
     ) -> dict[VariantId, Variant]:
         size, ranks = sizes
-        name = VariantId(f"{self.variant.id}:{size}-{ranks}-{mode.value}@{pool.id}")
+        place = f"@{pool.id}" if self._scattered else ""
+        name = VariantId(f"{self.variant.id}:{size}-{ranks}-{mode.value}{place}")
         launched = mode in (ResizeMode.REDEPLOY, ResizeMode.RESTART)
         ep = ranks * self._shape.tensor_parallel
         copies = -(-self._shape.experts // ep) * ep - self._shape.experts if launched else None
@@ -413,10 +417,18 @@ def _scaled(cost: Cost | None, factor: float) -> Cost | None:
 
 def _bytes_of(llm: Llm, variant: Variant) -> tuple[float | None, float | None]:
     """Bytes of one expert over all layers, and of what every rank holds beside its experts, GB; None: unknown."""
-    moe = llm.moe
-    if moe is None or moe.routed_parameters is None:
+    if llm.opaque or routed_parameters(llm) == 0 or llm.moe is None:
         return None, None
-    precision = variant.quantization.weights or llm.precision
-    total = llm.weight_bytes(precision) / 1e9
-    routed = total * moe.routed_parameters / llm.parameters
-    return routed / moe.experts, total - routed
+
+    def held(ranks: int, experts: int) -> float:
+        """Weights of one rank that holds so many experts."""
+        alone = variant.parallelism.but(tp=1, pp=1, dp=ranks, ep=ranks)
+        redundant = variant.engine_arguments.but(redundant_experts=experts * ranks - total)
+        return (
+            weight_bytes_per_accelerator(llm, variant.but(parallelism=alone, engine_arguments=redundant))
+            / 1e9
+        )
+
+    total = llm.moe.experts
+    few, many = held(total, 1), held(total, 2)
+    return many - few, max(0.0, 2 * few - many)

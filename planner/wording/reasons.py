@@ -101,6 +101,11 @@ _SENTENCES: Final[dict[Reason, tuple[str, ...]]] = {
         "it costs {cost_per_rps} per req/s and {instead} costs {instead_cost_per_rps}",
         "what was chosen costs less",
     ),
+    Reason.WAY_COSTS: (
+        "from {from_ranks} to {to_ranks} ranks by {mode} costs {once} once: {hindered} requests hindered in "
+        "{downtime_s}, {idle_gpu_h} GPU-h idle",
+        "the way to this size costs more than it spares",
+    ),
     Reason.LIMIT_BINDS: ("{limit_of_family} left no room for it", "a limit left no room for it"),
     Reason.NOT_NEEDED: ("whole replicas, headroom or a later level of the objective tipped the balance",),
     Reason.GPUS_EXHAUSTED: (
@@ -167,6 +172,8 @@ def _written(name: str, fact: Fact, *, money: str) -> str:
     unit = next((unit for ending, unit in _UNITS if name.endswith(ending)), "")
     if unit == "bytes":
         return f"{number(fact / 2**30, 3)} GiB"
+    if name == "once":
+        return f"{number(fact)} {money.removesuffix('/h')}".strip()
     if name.endswith("_per_rps"):
         return f"{number(fact)} {money}".strip()
     return quantity(fact, unit) if unit == "GPU" else f"{number(fact)} {unit}".strip()

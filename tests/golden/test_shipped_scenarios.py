@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import planner
-from models.explanation import Relaxation
+from models.explanation import Reason, Relaxation
 from models.performance import Origin
 from models.problem import Problem
 from models.report import Assessment, Comparison, Report
@@ -40,6 +40,7 @@ PREFILL_DECODE: Final = "05-prefill-decode"
 SURVIVE: Final = "06-survive-one-domain"
 QUOTA: Final = "07-quota-and-physical"
 RENT: Final = "08-rent-nodes"
+ELASTIC: Final = "10-elastic-ep"
 
 every_scenario = pytest.mark.parametrize("name", SCENARIOS)
 
@@ -293,3 +294,62 @@ def test_08_services_share_nodes_which_saves_money() -> None:
 def test_every_scenario_is_on_its_page() -> None:
     page = (ROOT / "docs" / "scenarios.md").read_text(encoding="utf-8")
     assert [name for name in SCENARIOS if f"{name}.yaml" not in page] == []
+
+
+_ENGINE = "services.chat.variants.dsv4.elastic.engine.version"
+_VALUE = "services.chat.variants.dsv4.elastic.request_value"
+
+
+def counts(name: str, *overrides: str) -> dict[str, int]:
+    found = report(name, *overrides)
+    assert found.answer.solution.status is Status.OPTIMAL
+    return dict(found.answer.solution.counts)
+
+
+def test_twice_the_load_is_met_in_place_a_minute_and_a_half_before_it_comes() -> None:
+    found = report(ELASTIC)
+    assert counts(ELASTIC) == {"chat/dsv4:16-20-C@rack": 1}
+    way = problem(ELASTIC).candidate["chat/dsv4:16-20-C@rack"]
+    assert way.resize is not None
+    assert way.resize.downtime_s == pytest.approx(0.82, abs=0.01)
+    assert way.resize.lead_s == pytest.approx(92.3 + 10, abs=0.5)
+    assert found.answer.assessment is not None
+    assert found.answer.assessment.unserved_rps == 0
+
+
+def test_without_graphs_kept_a_minute_of_silence_is_weighed_against_another_replica() -> None:
+    old = f"{_ENGINE}=0.27.1"
+    assert counts(ELASTIC, old) == {"chat/dsv4:16-20-B@rack": 1}
+    dear = report(ELASTIC, old, f"{_VALUE}=0.5")
+    assert dict(dear.answer.solution.counts) == {"chat/dsv4@rack": 1, "chat/dsv4:new@rack": 1}
+    assert dear.explanation is not None
+    why = next(each for each in dear.explanation.rejected if each.variant == "dsv4:16-20-B")
+    assert why.reason is Reason.WAY_COSTS
+    assert why.facts["downtime_s"] == pytest.approx(58.04, abs=0.1)
+    assert why.facts["hindered"] == pytest.approx(14 * 58.04, abs=1)
+
+
+def test_without_copies_of_experts_fewer_ranks_are_refused_and_launched_anew() -> None:
+    less = "services.chat.traffic.rate=9 req/s"
+    assert counts(ELASTIC, less) == {"chat/dsv4:16-12-redeploy@rack": 1}
+    refused = [r for r in problem(ELASTIC).rejected if r.reason is Reason.SIZE_NOT_REACHABLE]
+    assert [(r.facts["from_ranks"], r.facts["to_ranks"]) for r in refused] == [(16, 12)]
+
+
+def test_where_the_cache_of_a_rank_binds_it_is_launched_anew(tmp_path: Path) -> None:
+    """A resize leaves experts and KV cache of a rank as they are; a launch at 20 leaves more room on each."""
+    text = SCENARIOS[ELASTIC].read_text(encoding="utf-8")
+    for before, after in (
+        (
+            "20, rated: 17 req/s}",
+            "20, rated: 15 req/s}\n          - {ranks: 20, rated: 18 req/s, redeployed: true}",
+        ),
+        ("24, rated: 19.5 req/s}", "24, rated: 15.5 req/s}"),
+        ("count: 8", "count: 10"),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    path = tmp_path / "bound.yaml"
+    path.write_text(text, encoding="utf-8")
+    found = plan_scenario(planner.load_scenario(path))
+    assert dict(found.answer.solution.counts) == {"chat/dsv4:16-20-redeploy@rack": 1}

@@ -57,7 +57,7 @@ def named(problem: Problem, name: str) -> Candidate:
 
 
 def way(problem: Problem, ranks: int, mode: str = "C", size_now: int = 16) -> Candidate:
-    return named(problem, f"small:{size_now}-{ranks}-{mode}@east")
+    return named(problem, f"small:{size_now}-{ranks}-{mode}")
 
 
 def test_nothing_runs_so_it_is_launched_like_any_other() -> None:
@@ -92,7 +92,7 @@ def test_a_way_costs_the_requests_that_it_hinders_and_the_accelerators_that_wait
 
 def test_sizes_that_cannot_be_reached_in_place_are_redeployed_and_say_why() -> None:
     problem = sized(moe_scenario(a_running(1)))
-    assert not [c for c in problem.candidates if c.variant == "small:16-12-C@east"]
+    assert not [c for c in problem.candidates if c.variant == "small:16-12-C"]
     anew = way(problem, 12, "redeploy")
     assert anew.rated_rps == 7.0
     assert anew.resize is not None
@@ -162,7 +162,7 @@ def test_contradictions_are_told(scenario: Scenario, says: str) -> None:
 
 @pytest.mark.parametrize(
     ("rps", "size_now", "chosen"),
-    [(8.0, 16, "small"), (11.5, 16, "small:16-20-C@east"), (13.5, 16, "small:16-23-C@east"), (8.0, 20, "small:20-16-C@east")],
+    [(8.0, 16, "small"), (11.5, 16, "small:16-20-C"), (13.5, 16, "small:16-23-C"), (8.0, 20, "small:20-16-C")],
 )  # fmt: skip
 def test_the_plan_takes_the_smallest_size_that_carries_the_load(
     rps: float, size_now: int, chosen: str
@@ -183,4 +183,4 @@ def test_where_a_resize_hinders_more_than_a_replica_costs_there_is_another_repli
         return dict(solve(sized(scenario), solver="pulp").solution.counts)
 
     assert counts(1.0) == {"chat/small@east": 1, "chat/small:new@east": 1}
-    assert counts(0.001) == {"chat/small:16-19-B@east@east": 1}
+    assert counts(0.001) == {"chat/small:16-19-B@east": 1}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from models.explanation import BindingRow, Fact, Reason, Rejection
-from models.problem import Candidate, Problem
+from models.problem import Candidate, Problem, Resize
 from models.solution import Solution
 
 __all__ = ["passed_over"]
@@ -40,6 +40,8 @@ class _Question:
         """Why a candidate is not among those in use; the rival is the cheapest of those of its service and role."""
         own = self._per_rps(candidate)
         facts: dict[str, Fact] = {"cost_per_rps": own}
+        if candidate.resize is not None and rival is not None:
+            return self._way(candidate, candidate.resize)
         if rival is not None and self._per_rps(rival) <= own:
             facts |= {"instead": rival.id, "instead_cost_per_rps": self._per_rps(rival)}
             return _rejection(candidate, Reason.DEARER, facts)
@@ -49,6 +51,19 @@ class _Question:
             return _rejection(candidate, Reason.LIMIT_BINDS, facts)
         # Neither: whole replicas, headroom or a later level of the objective tipped the balance.
         return _rejection(candidate, Reason.NOT_NEEDED, facts)
+
+    def _way(self, candidate: Candidate, resize: Resize) -> Rejection:
+        """A way of an elastic replica: what it costs once is what tells it from its size."""
+        facts: dict[str, Fact] = {
+            "from_ranks": resize.from_ranks,
+            "to_ranks": resize.to_ranks,
+            "mode": resize.mode.value,
+            "once": candidate.startup_cost,
+            "downtime_s": resize.downtime_s,
+            "hindered": round(resize.hindered_requests),
+            "idle_gpu_h": float(f"{resize.idle_gpu_seconds / 3600:.3g}"),
+        }
+        return _rejection(candidate, Reason.WAY_COSTS, facts)
 
     def _per_rps(self, candidate: Candidate) -> float:
         """Cost of one req/s at the rated capacity, to four digits, with its part of nodes that are paid for."""
