@@ -49,6 +49,7 @@ class ObjectState(Value):
     held: Count = Field(0, description="replicas that exist, those that start among them")
     settled: bool = Field(True, description="its own controller has seen the count that is asked for")
     paused_by: str = Field("", description="what asks that nothing is changed; empty: nothing does")
+    controlled_by: str = Field("", description="what holds its scaler beside plans; empty: nothing does")
     bounds: tuple[int, int] | None = Field(
         None, description="minimum and maximum of its HPA; None: none is named"
     )

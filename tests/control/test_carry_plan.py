@@ -14,6 +14,7 @@ from planner.control.carrying.objects import read_objects
 from planner.control.carrying.review import scaled_targets
 from planner.control.cluster.faults import ClusterFault, Trouble
 from planner.control.cluster.transport import Answer, Call
+from planner.control.discovery.scalers import PINNED
 from planner.manifests import Route
 from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, PAUSED
 from tests.builders import a_candidate
@@ -260,6 +261,16 @@ def test_an_hpa_is_held_with_a_record_and_gets_its_bounds_back() -> None:
     hpa = run.cluster.thing("HorizontalPodAutoscaler", "chat-hpa")
     assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (2, 8)
     assert FORMER_BOUNDS not in hpa["metadata"]["annotations"]
+    assert run.counts() == {"chat-small": 3}
+
+
+def test_an_hpa_that_a_controller_holds_is_left_to_it() -> None:
+    route = a_route(one_variant(3, scaler="hpa", scaler_name="chat-hpa"), {CHAT: 5})
+    notes = {FORMER_BOUNDS: "1:8", PINNED: "3"}
+    scaler = an_hpa("chat-hpa", "chat-small", namespace="llm", least=3, most=3, annotations=notes)
+    run = Run(route, [*objects_of(route), scaler])
+    assert run.go() is ApplyEventKind.REFUSED
+    assert "a controller (annotation" in run.said(ApplyEventKind.REFUSED)
     assert run.counts() == {"chat-small": 3}
 
 

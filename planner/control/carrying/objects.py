@@ -31,7 +31,7 @@ from planner.control.cluster.reading import (
     text_at,
     texts_of,
 )
-from planner.control.discovery.scalers import PAUSED, is_true
+from planner.control.discovery.scalers import PAUSED, PINNED, is_true
 from planner.manifests import Target
 from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE
 from planner.manifests.orders import PAUSED as KEDA_PAUSED
@@ -138,6 +138,7 @@ class _Reader:
         least, most = count_at(spec, "minReplicas"), count_at(spec, "maxReplicas")
         return state.but(
             paused_by=self._pause(target, workload, notes),
+            controlled_by=f"a controller (annotation {PINNED})" if PINNED in notes else "",
             bounds=None if most is None else (1 if least is None else least, most),
             pause=notes.get(KEDA_PAUSED, ""),
             former=notes.get(FORMER_BOUNDS) or notes.get(FORMER_PAUSE) or "",

@@ -133,6 +133,10 @@ def gates(route: Route, states: States) -> Iterator[Finding]:
         if state.paused_by:
             remedy = "remove it, or leave the object out of the plan"
             yield Finding(subject=subject, problem=f"people hold it: {state.paused_by}", remedy=remedy)
+        if state.controlled_by:
+            problem = f"{state.controlled_by} holds its scaler, and would take the count back"
+            remedy = "pause the service in the controller, or let that decide"
+            yield Finding(subject=subject, problem=problem, remedy=remedy)
         for rival in state.rivals:
             problem = f"{rival} scales it too, and would take the count back"
             yield Finding(
