@@ -113,7 +113,7 @@ class World(httpx.BaseTransport):
             for kind, count in zip(kinds, counts, strict=True)
         ]
         capacity = sum(_KV_TOKENS[one.kind] * one.count for one in variants)
-        return _Service(variants, dice.uniform(0.35, 0.6) * capacity)
+        return _Service(variants, dice.uniform(0.25, 0.45) * capacity)
 
     def see(self, now_s: float) -> ClusterReading:
         """See :class:`planner.control.protocols.FleetDiscovery`."""

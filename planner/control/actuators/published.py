@@ -26,6 +26,7 @@ Key = tuple[str, str, str]
 _UNRESOLVED: Final = "unresolved"
 """Accelerator of a variant whose type nobody knows, as the published autoscaler writes it."""
 _LABELS: Final = ("variant_name", "namespace", "accelerator_type")
+_LIMITS: Final = FreshnessLimits()
 _FIGURES: Final = ("demand_tokens", "capacity_tokens", "required_tokens", "spare_tokens")
 """Facts of decisions: what the token analyzer says of the variant's role."""
 
@@ -333,6 +334,6 @@ def _kv_tokens(engines: Sequence[EngineObservation]) -> tuple[float, float] | No
 
 
 def _freshness(engines: Sequence[EngineObservation]) -> str:
-    limits, ages = FreshnessLimits(), [each.age_s for each in engines]
+    ages = [each.age_s for each in engines]
     oldest = None if not ages or None in ages else max(age for age in ages if age is not None)
-    return limits.of(oldest)
+    return _LIMITS.of(oldest)
