@@ -65,7 +65,7 @@ def test_what_is_near_has_as_many_of_everything_as_a_listed_pattern(seed: int) -
     known = priced.batch.all()
     relaxed = Relaxed(None, priced.bound, prices)
     theta = 0.8 * min(pattern.cost for pattern in known)
-    listing = branched_near(ready, usage, relaxed, known, within=theta, most=400)
+    listing = branched_near(ready, usage, relaxed, known, limits=(theta, 400))
     tried = 0
     for number, block in enumerate(ready.shape.blocks):
         if number not in listing.complete:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import highspy
 import numpy as np
@@ -18,7 +18,7 @@ from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.highs import has_point, quiet_highs, says_none, scaled
 from planner.optimization.program import Key
 
-__all__ = ["ChoiceModel", "Chosen"]
+__all__ = ["ChoiceModel", "Chosen", "Ending"]
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +26,9 @@ _WEIGHT: Final = 1e4
 """Tolerances of HiGHS are absolute: costs are brought to a size that suits them."""
 
 _GAP: Final = 1e-6
+
+_WHILE: Final = 0.5
+"""Wall time for a better choice after the bound is enough, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,22 @@ class Chosen:
     patterns: tuple[Pattern, ...] = ()
     columns: tuple[int, ...] = ()
     whole: Mapping[Key, int] | None = None
+
+
+class Ending(NamedTuple):
+    """When a choice ends.
+
+    Attributes:
+        seconds: wall time.
+        below: dearer choices are none; inf: all are welcome.
+        target: a choice that costs no more is good enough.
+        enough: a bound that is enough.
+    """
+
+    seconds: float
+    below: float
+    target: float
+    enough: float
 
 
 class ChoiceModel:
@@ -111,16 +130,19 @@ class ChoiceModel:
                 (at, j, weight) for j, weight in zip(place.values(), weights, strict=True) if weight
             ]
 
-    def best(self, seconds: float, target: float) -> Chosen:
-        """The best choice that HiGHS finds in time; one that costs no more than a target is good enough."""
+    def best(self, ending: Ending) -> Chosen:
+        """The best choice that HiGHS finds in time."""
+        if ending.below < inf:
+            self._cost_at_most(ending.below)
         highs = quiet_highs()
         highs.passModel(self._model())
         highs.setOptionValue("mip_rel_gap", _GAP)
-        highs.setOptionValue("objective_target", target / self._unit)
-        if says_none(highs, seconds):
+        highs.setOptionValue("objective_target", ending.target / self._unit)
+        proven = self._stop_once_proven(highs, ending.enough)
+        if says_none(highs, ending.seconds):
             return Chosen(inf, inf)
         info = highs.getInfo()
-        bound = float(info.mip_dual_bound) * self._unit
+        bound = max([float(info.mip_dual_bound), *proven]) * self._unit
         if not has_point(highs):
             return Chosen(inf, bound)
         value, x = float(info.objective_function_value) * self._unit, np.array(highs.getSolution().col_value)
@@ -133,6 +155,23 @@ class ChoiceModel:
             tuple(round(amount) for amount in x[: self._masters].tolist()),
             {key: round(amount) for key, amount in zip(self._keys, x[last:].tolist(), strict=True)},
         )
+
+    def _cost_at_most(self, most: float) -> None:
+        at = self._row(-inf, most / self._unit)
+        self._triples += [(at, column, cost) for column, (cost, _, _) in enumerate(self._columns) if cost]
+
+    def _stop_once_proven(self, highs: highspy.Highs, enough: float) -> list[float]:
+        """End a run whose bound is enough, but for a while in which a better choice may be found; the bound goes there."""
+        proven = list[float]()
+
+        def hear(_kind: object, _message: str, found: Any, answer: Any, _data: object) -> None:  # noqa: ANN401 - highspy
+            if found.running_time > _WHILE and found.mip_dual_bound * self._unit >= enough:
+                proven.append(float(found.mip_dual_bound))
+                answer.user_interrupt = True
+
+        highs.setCallback(hear, None)
+        highs.startCallback(highspy.cb.HighsCallbackType.kCallbackMipInterrupt)
+        return proven
 
     def _model(self) -> highspy.HighsLp:
         n, m = len(self._columns), len(self._sides)

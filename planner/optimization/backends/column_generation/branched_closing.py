@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.column_generation.branched_choice import ChoiceModel, Chosen
+from planner.optimization.backends.column_generation.branched_choice import ChoiceModel, Chosen, Ending
 from planner.optimization.backends.column_generation.branched_listing import (
     NearListing,
     branched_near,
@@ -104,6 +104,7 @@ class BranchedClosing:
         ``report`` hears of a better plan, or of none, and of the bound so far after every choice.
         """
         best: Mapping[Key, int] | None = None
+        crowded: frozenset[int] = frozenset()
         start = bound = relaxed.bound
         theta = max(_FIRST * gap * abs(start), (value - start) / _SMALLEST if value < inf else 0.0)
         while self.useful and seconds_left() > 0:
@@ -111,9 +112,13 @@ class BranchedClosing:
             wanted = min(enough - start, _FARTHEST * abs(start))
             theta = min(theta, wanted)
             target = bound + gap * abs(bound + constant)
-            found = self._turn(relaxed, theta, target, _PART * seconds_left())
-            if found is None:
+            near = self._near(relaxed, theta, crowded)
+            crowded = frozenset(self.ready.branchings.numbers.tolist()) - near.complete
+            if len(crowded) > _WHOLE or seconds_left() <= 0:
                 break
+            part = _PART if theta < wanted else 1.0
+            ending = Ending(part * seconds_left(), value, target, start + theta)
+            found = self._turn(relaxed, near, theta, ending)
             bound = max(bound, min(found.bound, start + theta))
             better = found.values is not None and found.value < value and self.ready.keeps(found.values)
             if better:
@@ -124,19 +129,21 @@ class BranchedClosing:
             theta *= _GROWTH
         return Closed(best, bound)
 
-    def _turn(self, relaxed: Relaxed, theta: float, target: float, seconds: float) -> _Found | None:
-        """The best choice among patterns up to θ; None where too many blocks have too many."""
-        near = branched_near(self.ready, self.usage, relaxed, self.master.patterns, within=theta, most=_MOST)
-        if len(self.ready.branchings.blocks) - len(near.complete) > _WHOLE:
-            return None
+    def _near(self, relaxed: Relaxed, theta: float, crowded: frozenset[int]) -> NearListing:
+        """Patterns up to θ; of blocks that had too many up to a smaller one none are listed."""
+        known, limits = self.master.patterns, (theta, _MOST)
+        return branched_near(self.ready, self.usage, relaxed, known, limits=limits, without=crowded)
+
+    def _turn(self, relaxed: Relaxed, near: NearListing, theta: float, ending: Ending) -> _Found:
+        """The best choice among patterns up to θ."""
         real = [pattern for _, pattern in near.patterns if pattern.block in near.complete]
         shadows = [pattern for pattern in near.shadows if pattern.block in near.complete]
-        chosen = self._chosen(relaxed, near, [*real, *shadows], theta).best(seconds, target)
+        chosen = self._chosen(relaxed, near, [*real, *shadows], theta).best(ending)
         bound = chosen.bound
         if chosen.value < inf and not {id(p) for p in chosen.patterns}.isdisjoint(map(id, shadows)):
             missing = near.complete - {pattern.block for pattern in real}
             real += [pattern for pattern in self.master.patterns if pattern.block in missing]
-            chosen = self._chosen(relaxed, near, real, theta).best(seconds, target)
+            chosen = self._chosen(relaxed, near, real, theta).best(ending)
         if not chosen.value < inf:
             return _Found(None, inf, bound)
         return _Found(self._values(chosen), chosen.value, bound)

@@ -21,13 +21,13 @@ from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.program import Key
 from planner.optimization.scaling import GRID
 
-__all__ = ["NearListing", "branched_near", "ends_within"]
+__all__ = ["NEAR", "NearListing", "branched_near", "ends_within"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST: Final = 48
-"""Patterns of a block."""
+NEAR: Final = 48
+"""Patterns of a block that are enough where not all are wanted."""
 
 _BOXES: Final = 200_000
 _FEWEST_BOXES: Final = 60
@@ -56,8 +56,8 @@ def branched_near(
     relaxed: Relaxed,
     known: Sequence[Pattern],
     *,
-    within: float,
-    most: int = _MOST,
+    limits: tuple[float, int],
+    without: frozenset[int] = frozenset(),
 ) -> NearListing:
     """The cheapest patterns of each block at the prices of a relaxation.
 
@@ -66,19 +66,21 @@ def branched_near(
         usage: its goal.
         relaxed: with its prices.
         known: patterns at hand.
-        within: how far above the cheapest one a pattern may be.
-        most: patterns of a block.
+        limits: how far above the cheapest one a pattern may be, and patterns of a block.
+        without: blocks that are left out.
     """
-    branchings = ready.branchings
-    n = len(branchings.blocks)
+    (within, most), branchings = limits, ready.branchings
+    which = np.flatnonzero(~np.isin(branchings.numbers, list(without)))
+    n = len(which)
     if not n:
         return NearListing([], [], frozenset())
     cost = usage.cost_of(branchings.steps)
     weights = cost - ready.branched_use @ relaxed.prices
     least = _least(branchings, relaxed.prices, known)
-    boxes = min(max(_BOXES // n, _FEWEST_BOXES), _MOST_BOXES) * most // _MOST
+    boxes = min(max(_BOXES // n, _FEWEST_BOXES), _MOST_BOXES) * most // NEAR
 
     def work(part: Ints) -> tuple[Ints, NearPatterns]:
+        part = which[part]
         return part, near_patterns(part, branchings.flat, weights, least, (within, most, boxes))
 
     patterns, shadows, complete = list[tuple[float, Pattern]](), list[Pattern](), set[int]()

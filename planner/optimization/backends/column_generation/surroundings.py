@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from planner.optimization.backends.column_generation.blocks import Block
-from planner.optimization.backends.column_generation.branched_listing import branched_near
+from planner.optimization.backends.column_generation.branched_listing import NEAR, branched_near
 from planner.optimization.backends.column_generation.covering import Weights
 from planner.optimization.backends.column_generation.coverings import Coverings
 from planner.optimization.backends.column_generation.finish import NOBODY, Choice, Ending, Whole, choose
@@ -132,7 +132,8 @@ class Nearby:
         listed = _Listed(around.coverings, ready, usage, relaxed.prices, _DISTANCES[-1] * self._each)
         self._whole = [listed.numbers[at] for at in np.flatnonzero(listed.replicas > _LARGE)]
         every = [*listed.patterns(), *_at_hand(master, relaxed, frozenset(listed.numbers))]
-        near = branched_near(ready, usage, relaxed, master.patterns, within=_DISTANCES[-1] * self._each)
+        limits = _DISTANCES[-1] * self._each, NEAR
+        near = branched_near(ready, usage, relaxed, master.patterns, limits=limits)
         every += near.patterns
         whole = frozenset(self._whole)
         self._patterns = [(above, pattern) for above, pattern in every if pattern.block not in whole]
