@@ -35,8 +35,7 @@ def page_of(families: Iterable[Metric]) -> bytes:
         lines.append(f"# TYPE {name} {family.type}\n")
         written = partial(_written, {})
         lines += [
-            f"{sample.name}{written(sample.labels)} {figure(sample.value)}\n"
-            for sample in family.samples
+            f"{sample.name}{written(sample.labels)} {figure(sample.value)}\n" for sample in family.samples
         ]
     return "".join(lines).encode()
 
