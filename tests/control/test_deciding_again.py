@@ -50,7 +50,9 @@ class TestLookingAgain:
         [
             (None, (4, "TargetNotFound")),
             (a_variant(ready=0, wanted=None), (6, "TargetNotFound")),
-            (a_variant(ready=5), (5, "ReplicasMoved")),
+            (a_variant(ready=3), (3, "ReplicasMoved")),
+            (a_variant(ready=7), (7, "ReplicasMoved")),
+            (a_variant(ready=5), (6, "ScaledUp")),
             (a_variant(ready=4, max_replicas=9), (4, "Edited")),
             (a_variant(ready=4, accelerator="A100"), (4, "Edited")),
             (a_variant(ready=4, paused=True), (4, "Paused")),
@@ -76,7 +78,7 @@ class TestLookingAgain:
     def test_victims_are_forgotten_where_nothing_goes(self) -> None:
         before = a_variant(ready=4)
         (decision,) = revalidated(decided(before, 2), fresh(a_variant(ready=5))).decisions
-        assert decision.victims == ()
+        assert (decision.desired, decision.victims) == (5, ())
 
 
 def queue(**more: Any) -> list[Any]:

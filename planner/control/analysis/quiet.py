@@ -74,7 +74,7 @@ def _shows_no_progress(service: ServiceSeen) -> bool | None:
     if came is None:
         each = [one.request_rps for one in engines]
         came = None if None in each else sum(rate for rate in each if rate is not None)
-    if came is None or None in rates:
+    if came is None or None in rates or any(variant.silent for variant in service.variants):
         return None
     waits = any((one.waiting or 0.0) > 0 or (one.running or 0.0) > 0 for one in engines)
     return waits and came <= 0 and not any(rates)

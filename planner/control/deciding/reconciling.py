@@ -65,7 +65,10 @@ def _looked_at(decision: Decision, now: VariantObservation | None, *, complete: 
 
 
 def _against(decision: Decision, now: VariantObservation, *, complete: bool) -> tuple[str, str] | None:
-    """Reason and sentence why a decision does not hold any more."""
+    """Reason and sentence why a decision does not hold any more.
+
+    A count on its way to what was decided is no surprise: whoever follows the gauge does so a while later.
+    """
     before = decision.variant
     if now.wanted is None:
         return GONE, f"there is no {now.target.kind} {now.target.name} to scale any more"
@@ -75,7 +78,7 @@ def _against(decision: Decision, now: VariantObservation, *, complete: bool) -> 
     checks = (
         (now.paused, _PAUSED, "people asked that nothing is changed"),
         (
-            now.wanted != before.wanted,
+            not min(before.wanted, decision.desired) <= now.wanted <= max(before.wanted, decision.desired),
             MOVED,
             f"its replicas are {now.wanted} and were {before.wanted} when it was looked at: somebody moved them",
         ),

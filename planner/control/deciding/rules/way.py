@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import is_
 
 from models.explanation import Fact
 from planner.control.analysis import Service, VariantRef, VariantSeen
@@ -148,4 +149,6 @@ class ServiceWays:
     def but(self, changed: Sequence[Way]) -> ServiceWays:
         """With these in place of those of the same variants."""
         by_ref = {way.seen.ref: way for way in changed}
-        return replace(self, ways=tuple(by_ref.get(way.seen.ref, way) for way in self.ways))
+        ways = tuple(by_ref.get(way.seen.ref, way) for way in self.ways) if by_ref else self.ways
+        # Most services stay as they are, and thousands of them go through every rule.
+        return self if all(map(is_, ways, self.ways)) else replace(self, ways=ways)
