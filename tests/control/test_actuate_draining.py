@@ -284,6 +284,21 @@ class TestOneByOne:
         assert town.routed == ["a", "b"]
 
 
+def test_pods_of_another_workload_with_the_same_labels_are_not_touched() -> None:
+    def owned(name: str, of: str) -> Any:
+        pod = a_replica(name, labels=LABELS | {"pod-template-hash": "5d"})
+        pod["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": f"{of}-5d", "controller": True}]
+        return pod
+
+    pods = [owned("a", "llama"), owned("b", "llama"), owned("other", "llama-canary")]
+    town = Town({"a": 5, "b": 2}, pods=pods)
+    town.loads["other"] = 3
+    town.fleet.saw(town.observed())
+    found = town.fleet.act([decided(town.variant(), 1)], dry_run=False)
+    assert "b out of routing" in found[0].message
+    assert town.routed == ["a", "other"]
+
+
 class TestTheWayOut:
     def test_a_pool_of_the_gateway_counts_as_a_service_does(self) -> None:
         selector = {"matchLabels": {APP: "llama", "llm-d.ai/inferenceServing": "true"}}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from models.observation import Observation, VariantObservation
+from models.variant import KubernetesObject
 from planner.control.actuators.draining import Replica, Scene
 from planner.control.actuators.marking import (
     DRAINING,
@@ -21,6 +22,7 @@ from planner.control.cluster.kinds import PODS, WORKLOADS
 from planner.control.cluster.reading import (
     Object,
     at,
+    controller_of,
     count_at,
     is_ending,
     is_ready,
@@ -182,7 +184,11 @@ def crew_of(api: Api, variant: VariantObservation, routers: Sequence[Router]) ->
     labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     # Without a selector these would be all pods of the namespace.
     pods = api.list(PODS, variant.namespace, labels=labels).items if labels else ()
-    living = [pod for pod in pods if not is_ending(pod) and text_at(pod, "status", "phase") not in _FINISHED]
+    living = [
+        pod
+        for pod in pods
+        if not is_ending(pod) and text_at(pod, "status", "phase") not in _FINISHED and _is_own(pod, target)
+    ]
     units = _groups(living, variant) if grouped else _singles(living, target.kind)
     return Crew(
         units={each.name: each for each in units},
@@ -192,6 +198,17 @@ def crew_of(api: Api, variant: VariantObservation, routers: Sequence[Router]) ->
         template=_template(workload, grouped=grouped),
         routers=routers,
     )  # fmt: skip
+
+
+def _is_own(pod: Object, target: KubernetesObject) -> bool:
+    """Whether a workload controls a pod: labels of two workloads may overlap, and owners tell them apart."""
+    controller = controller_of(pod)
+    if controller is None or target.kind == "LeaderWorkerSet":
+        return True
+    if target.kind == "StatefulSet":
+        return controller == ("StatefulSet", target.name)
+    kind, name = controller
+    return kind == "ReplicaSet" and name == f"{target.name}-{labels_of(pod).get('pod-template-hash', '')}"
 
 
 def _template(workload: Object, *, grouped: bool) -> Mapping[str, str]:
