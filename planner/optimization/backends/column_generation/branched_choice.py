@@ -17,6 +17,7 @@ from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.highs import has_point, quiet_highs, says_none, scaled
 from planner.optimization.program import Key
+from planner.optimization.protocol import Cancelled, never
 
 __all__ = ["ChoiceModel", "Chosen", "Ending"]
 
@@ -58,12 +59,14 @@ class Ending(NamedTuple):
         below: dearer choices are none; inf: all are welcome.
         target: a choice that costs no more is good enough.
         enough: a bound that is enough.
+        cancelled: whether whoever asked wants an end.
     """
 
     seconds: float
     below: float
     target: float
     enough: float
+    cancelled: Cancelled = never
 
 
 class ChoiceModel:
@@ -138,7 +141,7 @@ class ChoiceModel:
         highs.passModel(self._model())
         highs.setOptionValue("mip_rel_gap", _GAP)
         highs.setOptionValue("objective_target", ending.target / self._unit)
-        proven = self._stop_once_proven(highs, ending.enough)
+        proven = self._stop_once_proven(highs, ending)
         if says_none(highs, ending.seconds):
             return Chosen(inf, inf)
         info = highs.getInfo()
@@ -160,13 +163,15 @@ class ChoiceModel:
         at = self._row(-inf, most / self._unit)
         self._triples += [(at, column, cost) for column, (cost, _, _) in enumerate(self._columns) if cost]
 
-    def _stop_once_proven(self, highs: highspy.Highs, enough: float) -> list[float]:
+    def _stop_once_proven(self, highs: highspy.Highs, ending: Ending) -> list[float]:
         """End a run whose bound is enough, but for a while in which a better choice may be found; the bound goes there."""
         proven = list[float]()
 
         def hear(_kind: object, _message: str, found: Any, answer: Any, _data: object) -> None:  # noqa: ANN401 - highspy
-            if found.running_time > _WHILE and found.mip_dual_bound * self._unit >= enough:
+            if found.running_time > _WHILE and found.mip_dual_bound * self._unit >= ending.enough:
                 proven.append(float(found.mip_dual_bound))
+                answer.user_interrupt = True
+            elif ending.cancelled():
                 answer.user_interrupt = True
 
         highs.setCallback(hear, None)

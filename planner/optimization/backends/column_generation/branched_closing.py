@@ -30,6 +30,7 @@ from planner.optimization.backends.column_generation.preparation import Prepared
 from planner.optimization.backends.column_generation.relaxation import Relaxed, Told
 from planner.optimization.backends.column_generation.ties import Usage
 from planner.optimization.program import Key
+from planner.optimization.protocol import Cancelled, never
 
 __all__ = ["BranchedClosing"]
 
@@ -69,12 +70,14 @@ class BranchedClosing:
         usage: its goal.
         master: rows that tie blocks, columns of no block, and patterns at hand.
         told: what pricing proved of blocks turn by turn.
+        cancelled: whether whoever asked wants an end.
     """
 
     ready: Prepared
     usage: Usage
     master: Master
     told: Sequence[Told]
+    cancelled: Cancelled = never
 
     @property
     def useful(self) -> bool:
@@ -107,7 +110,7 @@ class BranchedClosing:
         crowded: frozenset[int] = frozenset()
         start = bound = relaxed.bound
         theta = max(_FIRST * gap * abs(start), (value - start) / _SMALLEST if value < inf else 0.0)
-        while self.useful and seconds_left() > 0:
+        while self.useful and seconds_left() > 0 and not self.cancelled():
             enough = value - gap * abs(value + constant) + _ABOVE * abs(value) if value < inf else inf
             wanted = min(enough - start, _FARTHEST * abs(start))
             theta = min(theta, wanted)
@@ -117,7 +120,7 @@ class BranchedClosing:
             if len(crowded) > _WHOLE or seconds_left() <= 0:
                 break
             part = _PART if theta < wanted else 1.0
-            ending = Ending(part * seconds_left(), value, target, start + theta)
+            ending = Ending(part * seconds_left(), value, target, start + theta, self.cancelled)
             found = self._turn(relaxed, near, theta, ending)
             bound = max(bound, min(found.bound, start + theta))
             better = found.values is not None and found.value < value and self.ready.keeps(found.values)

@@ -206,7 +206,7 @@ def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable
     ask = run.ask
     if not ask.goal.terms or seconds_left() < _LISTING_S * len(run.shape.blocks):
         return Closed(None, -inf)
-    branched = BranchedClosing(run.ready, run.usage, run.master, run.relaxation.told)
+    branched = BranchedClosing(run.ready, run.usage, run.master, run.relaxation.told, run.ask.cancelled)
     if branched.useful:
 
         def report(values: Mapping[Key, int] | None, bound: float) -> None:
