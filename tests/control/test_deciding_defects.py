@@ -247,3 +247,16 @@ def test_nothing_is_borrowed_that_is_not_alike() -> None:
     cycles.state = replace(cycles.state, analysis=memory)
     wanted = cycles(observed([small, large], engines_of(small, (1.0, 9.0))))
     assert wanted["large"] == 1
+
+
+def test_a_variant_that_never_ran_is_no_larger_than_its_memory() -> None:
+    """There the arguments of the engine alone sized it: a small accelerator at zero looked like a bargain."""
+    model = "meta-llama/Llama-3.1-8B-Instruct"
+    full = a_variant("full", ready=2, max_replicas=2, model=model)
+    small = a_variant("small", ready=0, model=model, accelerator="L4", cost=1.0)
+    cycles = Cycles(policy="planner", constrained=False)
+    busy = engines_of(full, (1.0, 50.0), kv_tokens=400_000.0, input_tokens=2_000.0, output_tokens=500.0)
+    cycles(observed([full, small], busy, traffic=[some_traffic(model)]))
+    assert cycles.last is not None
+    carried = [one.surge_rps for one in cycles.last.problems["planner"].candidates if one.accelerator == "L4"]
+    assert carried == [pytest.approx(44.384 * 0.8, rel=1e-3)]

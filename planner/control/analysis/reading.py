@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from models.observation import EngineObservation
+from planner.control.analysis.caches import cache_tokens
 from planner.control.analysis.seeing import ServiceSeen, VariantSeen
 from planner.saturation import (
     Activity,
@@ -77,6 +78,9 @@ def _variant(one: VariantSeen, *, stuck: bool) -> VariantReading:
         pods=len(pods) + one.silent,
         pending=seen.pending,
         limits=EngineLimits.of(arguments) if told or seen.engine == "vllm" else None,
+        kv_tokens=None
+        if instances
+        else cache_tokens(seen.model, seen.accelerator, gpus=seen.gpus, arguments=arguments),
         tau_kv=rules.tau_kv,
         tau_queue=rules.tau_queue,
     )
