@@ -226,6 +226,11 @@ def test_a_queue_counts_once_under_old_and_new_names(fleet: Fleet) -> None:
     assert traffic.arrival_rps > 0
 
 
+def test_a_queue_alone_is_read_as_with_everything_else(fleet: Fleet) -> None:
+    reading = fleet.source.queues([a_variant("llama", "llama-a")], SystemClock().unix_s())
+    assert [each.queued for each in reading.traffic if each.model == "llama" and each.queued] == [4]
+
+
 def test_an_engine_gets_the_rate_that_the_router_sends_it_only_at_its_port(fleet: Fleet) -> None:
     engine = by_pod(fleet.read())["llama-a"]
     own = by_pod(fleet.read())["group-0"].request_rps

@@ -114,3 +114,22 @@ def test_a_target_that_is_down_and_unknown_is_no_engine() -> None:
     reading = reading_of({"up": down})
     assert reading.engines == ()
     assert reading.complete
+
+
+def test_queues_of_services_that_sleep_take_one_question() -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(dict(httpx.QueryParams(request.read().decode()))["query"])
+        result = [{"metric": {"namespace": "n", "target_model_name": "m"}, "value": [1, "3"]}]
+        return httpx.Response(
+            200, json={"status": "success", "data": {"resultType": "vector", "result": result}}
+        )
+
+    told = PrometheusOptions(url="http://127.0.0.1:1", parallel=1)
+    api = PrometheusApi(told, FakeClock(), transport=httpx.MockTransport(answer))
+    reading = PrometheusSource(told, FakeClock(), api=api).queues((), 1e9)
+    assert len(asked) == 1
+    assert "flow_control_queue_size" in asked[0]
+    assert [(each.namespace, each.model, each.queued) for each in reading.traffic] == [("n", "m", 3)]
+    assert reading.engines == ()

@@ -33,6 +33,7 @@ _UNUSABLE: Final = frozenset({Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.TLS,
 """Troubles of one question that every other one would have too."""
 
 
+_QUEUED: Final = "queued"
 _OPTIONAL: Final = frozenset({"power_w", "hit_share", "queued_bytes", queries.SENT})
 """Questions without whose answer decisions are as good."""
 _REMARK: Final = "PromQL"
@@ -130,6 +131,21 @@ class PrometheusSource:
             self._ask_about_the_lost(asked, questions)
         seen = Sightings()
         self._fill(seen, asked)
+        return assemble(
+            seen, variants, now_s, pools=self.options.pools, findings=asked.findings, complete=asked.complete
+        )
+
+    def queues(self, variants: Sequence[VariantObservation], now_s: float) -> MetricsReading:
+        """What routers hold now, and nothing else: one question, for those who ask many times a second.
+
+        Args:
+            variants: of services that sleep.
+            now_s: seconds of the epoch.
+        """
+        asked = _Asked(self.api.limit())
+        self._ask(asked, {_QUEUED: self.questions(variants).routers(self.options.retention_s)[_QUEUED]})
+        seen = Sightings()
+        Vectors(seen, self.options.labels).routers(asked.answers, {})
         return assemble(
             seen, variants, now_s, pools=self.options.pools, findings=asked.findings, complete=asked.complete
         )

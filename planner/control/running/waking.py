@@ -20,6 +20,8 @@ from planner.control.running.sharding import is_ours
 
 __all__ = ["Waking"]
 
+_SHARE: Final = 9.0
+"""Looks at queues take a tenth of the time at most."""
 _AGAIN_S: Final = 30.0
 """A wake that nothing came of is tried again after so long."""
 
@@ -42,6 +44,7 @@ class Waking:
 
     _seen: ClusterReading = field(default_factory=ClusterReading)
     _sleeping: tuple[VariantObservation, ...] = ()
+    _next_s: float = float("-inf")
     _tried_s: dict[VariantRef, float] = field(default_factory=dict)
 
     def saw(self, observation: Observation | None) -> None:
@@ -57,10 +60,14 @@ class Waking:
         if not self._sleeping:
             return None
         parts, settings = loop.parts, loop.settings
+        if parts.clock.monotonic_s() < self._next_s:
+            return None
         phases = Phases(parts.clock)
         now_s = parts.clock.unix_s()
         with phases.of("observe"):
             traffic = parts.eyes.queues(self._sleeping, now_s)
+        # A source that knows no short way would be busy with nothing else.
+        self._next_s = parts.clock.monotonic_s() + _SHARE * phases.total_s
         with phases.of("decide"):
             wishes = [
                 each
