@@ -245,3 +245,17 @@ def test_with_namespaces_their_rules_are_enough() -> None:
         "home",
     }
     assert [need.must for need in needs if need.rule.kind is PODS and not need.rule.namespace] == [False]
+
+
+def test_lease_and_live_settings_are_asked_for_where_the_controller_is_at_home() -> None:
+    epp = {"services": [{"service": "a/b", "cluster": "east", "config_map": "c"}]}
+    settings = ControllerSettings.model_validate(
+        {"act": True, "live": {"name": "l"}, "actuators": [{"name": "epp", "options": epp}]}
+    )
+
+    def kinds(home: str | None, cluster: str) -> set[str]:
+        return {need.rule.kind.name for need in needs_of(settings, home=home, cluster=cluster)}
+
+    assert {"Lease", "ConfigMap"} <= kinds("home", "west")
+    assert {"Lease", "ConfigMap"} & kinds(None, "west") == set()
+    assert {"Lease", "ConfigMap"} & kinds(None, "east") == {"ConfigMap"}

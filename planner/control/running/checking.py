@@ -113,8 +113,8 @@ class Checking:
         yield from _unless_denied(Area.SCALERS, "scalers", lambda: self._scalers(api, absent))
 
     def _permissions(self, api: Api, absent: Sequence[Kind], *, first: bool) -> Iterator[Checked]:
-        needs = served_needs(needs_of(self.settings, home=self.home), absent)
-        asked = [need for need in needs if first or need.rule.kind is not LEASES]
+        home = self.home if first else None
+        asked = served_needs(needs_of(self.settings, home=home, cluster=api.name), absent)
         missing = [need for need in asked if not api.may(need.rule)]
         if len(missing) < len(asked):
             yield good(

@@ -95,15 +95,19 @@ class Need:
     must: bool = True
 
 
-def needs_of(settings: ControllerSettings, *, home: str) -> tuple[Need, ...]:
-    """Every rule that a controller with these settings needs, each once, in a stable order.
+def needs_of(
+    settings: ControllerSettings, *, home: str | None, cluster: str | None = None
+) -> tuple[Need, ...]:
+    """Every rule that a controller with these settings needs in a cluster, each once, in a stable order.
 
     Args:
         settings: of the controller.
-        home: namespace that it runs in.
+        home: namespace that it runs in; None: lease and live settings are in another cluster.
+        cluster: its name; None: the only one.
     """
     found: dict[Rule, Need] = {}
-    for need in (*_reading(settings), *_own(settings, home), *_acting(settings)):
+    own = () if home is None else _own(settings, home)
+    for need in (*_reading(settings), *own, *_acting(settings, cluster)):
         kept = found.get(need.rule)
         if kept is None or (need.must and not kept.must):
             found[need.rule] = need
@@ -132,7 +136,7 @@ def _reading(settings: ControllerSettings) -> Iterator[Need]:
 
 
 def _own(settings: ControllerSettings, home: str) -> Iterator[Need]:
-    """Leader election, live settings, events."""
+    """Leader election and live settings."""
     if settings.act and settings.lease.enabled:
         where, name = settings.lease.namespace or home, lease_name(settings)
         yield Need(Rule(LEASES, "create", where), "election of a leader")
@@ -143,34 +147,37 @@ def _own(settings: ControllerSettings, home: str) -> Iterator[Need]:
         yield Need(Rule(CONFIG_MAPS, "get", where), "settings that are read live")
         for verb in ("list", "watch"):
             yield Need(Rule(CONFIG_MAPS, verb, where), "edits of settings that count at once", must=False)
-    if settings.records.events and settings.act:
-        for namespace in settings.namespaces or ("",):
-            for verb in ("create", "patch"):
-                yield Need(Rule(EVENTS, verb, namespace), "events that tell why", must=False)
-            for kind in _TOLD_ABOUT:
-                yield Need(Rule(kind, "get", namespace), "events that stand at their object", must=False)
 
 
-def _acting(settings: ControllerSettings) -> Iterator[Need]:
-    """What actuators write, and the note that people hold a workload."""
-    if settings.act and settings.respect_manual:
-        for kind in WORKLOADS.values():
-            for namespace in settings.namespaces or ("",):
-                yield Need(Rule(kind, "patch", namespace), "notes at what people set by hand", must=False)
+def _acting(settings: ControllerSettings, cluster: str | None) -> Iterator[Need]:
+    """What actuators write."""
+    if settings.act:
+        yield from _telling(settings)
     for actuator in settings.actuators:
         why = f"the actuator {actuator.name}"
         for kind, verb, subresource in _BY_ACTUATOR.get(actuator.name, ()):
             for namespace in settings.namespaces or ("",):
                 yield Need(Rule(kind, verb, namespace, subresource), why)
         if actuator.name == "epp":
-            yield from _picking(actuator.options)
+            yield from _picking(actuator.options, cluster)
+
+
+def _telling(settings: ControllerSettings) -> Iterator[Need]:
+    """Events, and the note that people hold a workload."""
+    for namespace in settings.namespaces or ("",):
+        for verb in ("create", "patch") if settings.records.events else ():
+            yield Need(Rule(EVENTS, verb, namespace), "events that tell why", must=False)
+        for kind in _TOLD_ABOUT if settings.records.events else ():
+            yield Need(Rule(kind, "get", namespace), "events that stand at their object", must=False)
+        for kind in WORKLOADS.values() if settings.respect_manual else ():
+            yield Need(Rule(kind, "patch", namespace), "notes at what people set by hand", must=False)
 
 
 def _spaces(settings: ControllerSettings, kind: Kind) -> tuple[str, ...]:
     return (settings.namespaces if kind.namespaced else ()) or ("",)
 
 
-def _picking(options: Mapping[str, object]) -> Iterator[Need]:
+def _picking(options: Mapping[str, object], cluster: str | None) -> Iterator[Need]:
     from planner.control.actuators.epp_options import EppOptions
     from planner.control.options import options_of
 
@@ -180,6 +187,8 @@ def _picking(options: Mapping[str, object]) -> Iterator[Need]:
         # What is wrong with options is told where the actuator is opened.
         return
     for service in services:
+        if service.cluster not in {None, cluster}:
+            continue
         pairs = list(_OF_PICKERS) if service.priorities else []
         for name, kind in ((service.config_map, CONFIG_MAPS), (service.deployment, DEPLOYMENTS)):
             pairs += [(kind, verb, "") for verb in ("get", "patch") if name is not None]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,6 +50,7 @@ from tests.e2e.kube.aggregated import install_crd
 from tests.e2e.kube.control_plane import ControlPlane, kube_test, wait_until
 from tests.e2e.kube.kubelet import Kubelets, running_status
 from tests.kube_objects import H100, notes
+from tests.loopback import free_port
 
 pytestmark = kube_test()
 
@@ -406,3 +409,21 @@ def _without(rule: Mapping[str, Any], pair: Pair) -> Iterator[dict[str, Any]]:
 def _write_rules(admin: Api, role: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> None:
     kind = KINDS[role["kind"]]
     admin.patch(kind, HOME if kind.namespaced else "", role["metadata"]["name"], {"rules": list(rules)})
+
+
+def test_the_command_tells_everything_in_one_table(fleet: Kit) -> None:
+    """As the pod runs it, with a Prometheus that nobody started."""
+    command = [
+        str(Path(sys.executable).with_name("fleetplan")), "controller", "check", "--yes", "--json", "--home", HOME,
+        "--config", str(KIT / "overlays/acting/controller.yaml"), "--kubeconfig", str(fleet._kubeconfig()),
+        "--prometheus", f"http://127.0.0.1:{free_port()}", "--set", "records={folder: null}",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 3, done.stderr
+    found = json.loads(done.stdout)["checks"]
+    problems = [(each["area"], each["said"]) for each in found if each["verdict"] == "problem"]
+    for said in ("nothing that is decided reaches it", "no API serves them"):
+        assert any(area == "scalers" and said in text for area, text in problems), said
+    assert {area for area, _ in problems} == {"scalers", "metrics"}
+    good = [each["area"] for each in found if each["verdict"] == "good"]
+    assert {"cluster", "permissions", "kinds", "variants"} <= set(good)
