@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import urllib.error
@@ -28,6 +29,7 @@ def settings_of(
     """Settings for one fleet, with short times; ``more`` in place of what is here, rules field by field."""
     way = {"kubeconfig": str(kubeconfig or world.plane.kubeconfig()), "timeout_s": 2, "within_s": 4}
     rules = {"policy": "wva-v2", "stabilize_down_s": 3} | more.pop("rules", {})
+    drain = {"settle_s": 1, "limit_s": 60, "gates": True}
     source = {"url": world.prometheus.url, "timeout_s": 2, "within_s": 4, "power": False}
     return {
         "act": True,
@@ -37,7 +39,7 @@ def settings_of(
         "namespaces": [namespace],
         "clusters": [way],
         "sources": [{"name": "prometheus", "options": source}],
-        "actuators": [{"name": "draining"}, {"name": "gauge"}],
+        "actuators": [{"name": "draining", "options": drain}, {"name": "gauge"}],
         "rules": rules,
         "lease": {"namespace": namespace, "lease_s": 4, "renew_s": 3, "retry_s": 0.5},
     } | more
@@ -94,9 +96,18 @@ class ControllerProcess:
                 [*command, "--config", str(self.folder / "controller.yaml")],
                 stdout=log,
                 stderr=log,
-                env=os.environ,
+                env=os.environ | {"PYTHONFAULTHANDLER": "1"},
             )
-        wait_until(lambda: self._get("/healthz") is not None, what="the controller")
+        try:
+            wait_until(self._answers, within_s=120, what="the controller")
+        except BaseException:
+            self.kill()
+            raise
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"it ended: {self.log[-2000:]}"
+        return self._get("/metrics") is not None
 
     def stop(self) -> int:
         """End it as a kubelet would; its exit code."""
@@ -106,9 +117,10 @@ class ControllerProcess:
         try:
             return process.wait(20)
         except subprocess.TimeoutExpired:
-            process.kill()
+            # Python tells where each thread is.
+            process.send_signal(signal.SIGABRT)
             process.wait(10)
-            raise AssertionError(f"it did not end within 20 s of SIGTERM: {self.log[-2000:]}") from None
+            raise AssertionError(f"it did not end within 20 s of SIGTERM: {self.log[-4000:]}") from None
 
     def kill(self) -> None:
         """End it as a machine that is switched off would."""

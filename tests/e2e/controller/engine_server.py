@@ -68,11 +68,10 @@ class Engine:
         self.size = size
         self.running: list[Work] = []
         self.waiting: deque[Work] = deque()
-        self.cut = 0
         self._started_s = _CLOCK.unix_s()
         self._server: asyncio.Server | None = None
         self._steps: asyncio.Task[None] | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._work = asyncio.Event()
         self._counters = {"prompt_tokens_total": 0.0, "generation_tokens_total": 0.0, "num_preemptions_total": 0.0,
                           "prefix_cache_queries_total": 0.0, "prefix_cache_hits_total": 0.0}  # fmt: skip
@@ -91,7 +90,6 @@ class Engine:
 
     async def kill(self) -> None:
         """End it now: connections break off."""
-        self.cut += len(self.running) + sum(not each.dead for each in self.waiting)
         if self._server is not None:
             self._server.close()
         for task in [*self._connections, *([self._steps] if self._steps else [])]:
@@ -107,8 +105,8 @@ class Engine:
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
+        self._connections[task] = writer
+        task.add_done_callback(lambda done: self._connections.pop(done, None))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with closing_writer(writer):

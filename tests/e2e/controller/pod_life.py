@@ -76,7 +76,8 @@ class EngineKubelets(Kubelets):
         self.start_s: dict[str, float] = {}
         """How long pods of a namespace take to start, s, where it is not ``ready_after_s``."""
         self.living: dict[str, Living] = {}
-        self.cut = 0
+        self.busy_at_end: dict[str, int] = {}
+        """Requests that pods held when their end began, by pod."""
         self._background = background
         self._size_of = size_of
         self._found = found
@@ -158,10 +159,9 @@ class EngineKubelets(Kubelets):
     def _begun(self, uid: str, pod: Object, number: int) -> Living:
         """The container starts, and nobody listens yet."""
         count = next(self._numbers)
-        living = Living(pod, f"{self._network}.{count // 250}.{count % 250 + 1}")
-        self._tell(living)
-        self.living[uid] = living
-        return living
+        self.living[uid] = Living(pod, f"{self._network}.{count // 250}.{count % 250 + 1}")
+        self._tell(self.living[uid])
+        return self.living[uid]
 
     def _tell(self, living: Living) -> None:
         """Write what has changed: the engine answers, or a readiness gate holds or does no more."""
@@ -169,7 +169,9 @@ class EngineKubelets(Kubelets):
         ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status["conditions"])
         if living.told != (status["podIP"], ready) or ready != is_ready(living.pod):
             where = namespace_of(living.pod), name_of(living.pod)
-            self._api.patch(PODS, *where, {"status": status}, subresource="status")
+            version = text_at(living.pod, "metadata", "resourceVersion")
+            change = {"metadata": {"resourceVersion": version}, "status": status}
+            self._api.patch(PODS, *where, change, subresource="status")
             living.told = (living.address, ready)
 
     async def _opened(self, size: EngineSize, address: str) -> Engine:
@@ -182,6 +184,7 @@ class EngineKubelets(Kubelets):
         now_s = _CLOCK.monotonic_s()
         if living.ending_s is None:
             living.ending_s = now_s
+            self.busy_at_end[name_of(living.pod)] = 0 if living.engine is None else living.engine.busy
             living.hook = self._hook(living)
         grace_s = count_at(living.pod, "metadata", "deletionGracePeriodSeconds")
         late = now_s - living.ending_s >= (_GRACE_S if grace_s is None else grace_s)
@@ -209,7 +212,6 @@ class EngineKubelets(Kubelets):
             living.hook.wait()
         if living.engine is not None:
             self._background.run(living.engine.kill())
-            self.cut += living.engine.cut
             living.engine = None
 
 

@@ -60,7 +60,9 @@ class PrometheusServer:
         part.replace(self.folder / "targets.json")
 
     def start(self) -> None:
-        """Start it, also again; it remembers."""
+        """Start it, also again, if it does not run; it remembers."""
+        if self._process is not None:
+            return
         command = [
             str(PROMETHEUS), f"--config.file={self.folder / 'prometheus.yml'}", f"--storage.tsdb.path={self.folder / 'tsdb'}",
             f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn",

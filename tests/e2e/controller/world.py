@@ -25,6 +25,7 @@ from planner.control.cluster.kinds import (
     HORIZONTAL_POD_AUTOSCALERS,
     NAMESPACES,
     PODS,
+    SERVICES,
     VARIANT_AUTOSCALINGS,
 )
 from planner.control.cluster.reading import Object, namespace_of
@@ -141,11 +142,13 @@ class Service:
     clients: Clients = field(init=False)
 
     def begin(self) -> None:
-        """Let the picker be scraped, and people come."""
+        """Let the picker be scraped, and people come. It routes to the pods that the Service selects."""
+        router = _routing(self.model)
+        self.world.admin.create(SERVICES, self.namespace, router)
         self.picker = Picker(
             self.size.model,
             self.namespace,
-            lambda: self.world.kubelets.endpoints(self.namespace, {"llm-d.ai/serves": self.size.model}),
+            lambda: self.world.kubelets.endpoints(self.namespace, self._routed),
             at_most=self.at_most,
         )
         self.clients = Clients(self.picker, self.world.background)
@@ -154,6 +157,13 @@ class Service:
         labels = {"namespace": self.namespace, "pod": "picker-0", "job": "picker"}
         self.world.prometheus.tell(self.namespace, [{"targets": [f"127.0.0.1:{port}"], "labels": labels}])
         self.clients.begin()
+
+    @property
+    def _routed(self) -> Mapping[str, str]:
+        """Labels by which requests are routed."""
+        found = _routing(self.model)["spec"]["selector"]
+        assert isinstance(found, dict)
+        return found
 
     def end(self) -> None:
         """Everybody goes away."""
@@ -173,23 +183,32 @@ class Service:
             replicas: at first.
             most: replicas at most.
             cost: of a replica.
-            pod: ``node``, labels of nodes that it runs on, and ``gpus`` of a pod.
+            pod: ``node``, labels of nodes that it runs on, ``gpus`` of a pod, and whether it is ``gated``.
         """
         self.workload(name, replicas, **pod)
         scaler = _hpa(name, self.namespace, most, notes(self.model, cost))
         self.world.admin.create(HORIZONTAL_POD_AUTOSCALERS, self.namespace, scaler)
 
-    def declared_variant(self, name: str, *, replicas: int = 1, most: int = 6, **pod: Any) -> None:
+    def declared_variant(
+        self, name: str, *, replicas: int = 1, least: int = 1, cost: str = "10", **pod: Any
+    ) -> None:
         """A Deployment of engines, and a VariantAutoscaling of its name: nobody scales it but the controller."""
         self.workload(name, replicas, **pod)
-        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        spec = {"scaleTargetRef": target, "modelID": self.model, "minReplicas": 1, "maxReplicas": most}
-        scaler = {"metadata": {"name": name}, "spec": spec}
-        self.world.admin.create(VARIANT_AUTOSCALINGS, self.namespace, scaler)
+        thing = _sample("variantautoscaling.yaml")
+        thing["metadata"] = {"name": name}
+        thing["spec"]["scaleTargetRef"] |= {"name": name}
+        thing["spec"] |= {"modelID": self.model, "minReplicas": least, "maxReplicas": 6, "variantCost": cost}
+        self.world.admin.create(VARIANT_AUTOSCALINGS, self.namespace, thing)
 
-    def workload(self, name: str, replicas: int, *, node: Mapping[str, str] = H100, gpus: int = 1) -> None:
-        """A Deployment of engines that nobody scales."""
+    def workload(
+        self, name: str, replicas: int, *, node: Mapping[str, str] = H100, gpus: int = 1, gated: bool = False
+    ) -> None:
+        """A Deployment of engines that nobody scales; gated ones are ready when the controller lets them be."""
         thing = _deployment(name, replicas, self.model, node=node, gpus=gpus)
+        template = thing["spec"]["template"]
+        if gated:
+            template["metadata"]["labels"]["fleetplan.dev/gated"] = "true"
+            template["spec"]["readinessGates"] = [{"conditionType": "fleetplan.dev/serving"}]
         self.world.admin.create(DEPLOYMENTS, self.namespace, thing)
 
     def wanted(self, name: str) -> int:
@@ -215,7 +234,7 @@ class Service:
 
 def _sample(file: str) -> dict[str, Any]:
     """An object as the deploy kit shows it to users."""
-    found = yaml.safe_load((_SAMPLES / file).read_text())
+    found = next(yaml.safe_load_all((_SAMPLES / file).read_text()))
     assert isinstance(found, dict)
     return found
 
@@ -228,12 +247,20 @@ def _deployment(
     thing["metadata"] = {"name": name}
     thing["spec"] |= {"replicas": replicas, "selector": {"matchLabels": {"app": name}}}
     template = thing["spec"]["template"]
-    template["metadata"]["labels"] = {"app": name, "llm-d.ai/variant": name, "llm-d.ai/serves": model}
+    template["metadata"]["labels"] |= {"app": name, "llm-d.ai/variant": name, "llm-d.ai/model": model}
     template["spec"] |= {"nodeSelector": dict(node), "terminationGracePeriodSeconds": 60}
     container = template["spec"]["containers"][0]
     amount = {"nvidia.com/gpu": str(gpus)}
     container["resources"] = {"limits": amount, "requests": amount}
     container["args"] = ["--model", model, "--max-num-seqs", "8", "--max-num-batched-tokens", "2048"]
+    return thing
+
+
+def _routing(model: str) -> dict[str, Any]:
+    """The sample Service, for another model."""
+    thing = _sample("routing.yaml")
+    thing["metadata"] = {"name": model}
+    thing["spec"]["selector"] |= {"llm-d.ai/model": model}
     return thing
 
 

@@ -56,7 +56,8 @@ class Kubelets:
             try:
                 self._tend(pod, number)
             except ClusterFault as fault:
-                if fault.trouble is not Trouble.NOT_FOUND:
+                # Gone, or somebody wrote it since: it is looked at again in the next round.
+                if fault.trouble not in {Trouble.NOT_FOUND, Trouble.CONFLICT}:
                     raise
 
     def _tend(self, pod: Object, number: int) -> None:
