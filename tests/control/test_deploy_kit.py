@@ -28,6 +28,7 @@ from planner.control.running.layering import Layer, file_layer
 from planner.control.running.live import LIVE
 from planner.control.running.metering import _HELP, _PREFIX
 from planner.scenario.tree import Complaints
+from tests.kustomizing import render
 from tests.page_servers import served
 
 KIT: Final = Path(__file__).parents[2] / "deploy"
@@ -50,14 +51,7 @@ def manifests() -> Iterator[tuple[Path, dict[str, Any]]]:
 
 @cache
 def rendered(folder: str) -> tuple[dict[str, Any], ...]:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl, which renders kustomizations, is not installed")
-    done = subprocess.run(
-        [kubectl, "kustomize", str(KIT / folder)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return tuple(yaml.safe_load_all(done.stdout))
+    return tuple(render(KIT / folder))
 
 
 def settings_of(path: str) -> ControllerSettings:
@@ -106,6 +100,33 @@ def test_overlays_render_and_hold_each_object_once(folder: str) -> None:
     for each in found:
         if each["apiVersion"] in CORE:
             kubernetes_validate.validate(each, "1.31", strict=True)
+
+
+@pytest.mark.parametrize("folder", ["overlays/dry-run", "overlays/acting", "monitoring"])
+def test_kustomize_renders_the_same(folder: str) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl, which holds kustomize, is not installed")
+    asked = subprocess.run([kubectl, "version", "--client", "-o", "json"], capture_output=True, check=True)
+    version = json.loads(asked.stdout)
+    if "kustomizeVersion" not in version:
+        pytest.skip("this kubectl holds a kustomize without components (before 1.24)")
+    done = subprocess.run(
+        [kubectl, "kustomize", str(KIT / folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+    def plain(things: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Any]:
+        """By kind and name, without the digests of generated names, which are made in two ways."""
+        text = re.sub(r"(fleetplan-start)-[a-z0-9]{10}", r"\1", json.dumps(list(things)))
+        return {(each["kind"], each["metadata"]["name"]): each for each in json.loads(text)}
+
+    ours, theirs = plain(rendered(folder)), plain(yaml.safe_load_all(done.stdout))
+    assert ours.keys() == theirs.keys()
+    for key, each in theirs.items():
+        mine = ours[key]
+        mine["metadata"] = {name: value for name, value in mine["metadata"].items() if value}
+        assert mine == each, key
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
