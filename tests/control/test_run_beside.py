@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -281,6 +283,24 @@ class TestServer:
         paths = {key: value if key == "host" else tmp_path / value for key, value in settings.items()}
         with pytest.raises(ConfigurationError, match=wrong):
             serve(ServerSettings(port=0, **paths), a_controller(Served()), SystemClock())
+
+    def test_over_tls_it_is_trusted_by_its_ca(self, tmp_path: Path) -> None:
+        openssl = shutil.which("openssl")
+        if openssl is None:
+            pytest.skip("openssl is not installed")
+        key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+        name = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
+        how = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+        made = [openssl, "req", "-x509", *how, "-keyout", str(key), "-out", str(cert), *name]
+        subprocess.run(made, check=True, capture_output=True)
+        controller = led(a_controller(Served()))
+        with served(controller, cert_file=cert, key_file=key) as url:
+            secure = url.replace("http://", "https://")
+            assert asked_status(secure, {"ca_file": cert}, SystemClock()).controller == "one"
+            with pytest.raises(TemporaryError):
+                asked_status(secure, {}, SystemClock(), timeout_s=5.0)
+            with pytest.raises(TemporaryError):
+                asked_status(url, {}, SystemClock(), timeout_s=5.0)
 
     def test_a_port_that_is_taken_asks_to_try_again(self) -> None:
         controller = a_controller(Served())
