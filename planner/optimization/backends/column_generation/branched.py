@@ -21,10 +21,10 @@ from planner.optimization.backends.column_generation.branching import (
     CUTS,
     KNOWN,
     branch_and_cut,
-    branch_and_cut_among,
+    branch_and_cut_left,
 )
-from planner.optimization.backends.column_generation.narrowing import hold
-from planner.optimization.backends.column_generation.routed import Routed, drop_dear, unsplit
+from planner.optimization.backends.column_generation.narrowing import Narrow
+from planner.optimization.backends.column_generation.routed import NONE, Routed, drop_dear, unsplit
 from planner.optimization.backends.column_generation.routed_shape import (
     BlockRows,
     roles_of,
@@ -57,6 +57,7 @@ _SHARES: Final = frozenset({"a", "y", "z", "w"})
 _MOST_CELLS: Final = 5_000_000
 _LARGEST_SUM: Final = 2**61
 _FEWEST_NODES: Final = 100
+_NEARLY: Final = 1e-6
 
 
 class Flat(NamedTuple):
@@ -273,29 +274,98 @@ def spread(s: int, blocks: Flat, room: int) -> tuple[Exact, Relaxed]:
 
 
 @njit(cache=True, nogil=True)
-def _inside(exact: Exact, x: Ints) -> bool:
-    """Whether values are between the ends of the columns."""
-    return bool(((exact.least <= x) & (x <= exact.most)).all())
+def _is_pattern(s: int, blocks: Flat, x: Ints) -> bool:
+    """Whether values are between the ends of the columns and keep every row."""
+    c0, c1 = blocks.columns[s], blocks.columns[s + 1]
+    if ((x < blocks.least[c0:c1]) | (x > blocks.most[c0:c1])).any():
+        return False
+    for i in range(blocks.rows[s], blocks.rows[s + 1]):
+        activity = 0
+        for t in range(blocks.terms[i], blocks.terms[i + 1]):
+            activity += blocks.value[t] * x[blocks.at[t]]
+        if activity < blocks.low[i] or activity > blocks.high[i]:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
-def _begin(
-    s: int, c0: int, block: tuple[Exact, Relaxed, Routed], memory: Memory, cost: Floats, gap: float
-) -> tuple[bool, float]:
-    """Drop what no cheaper pattern has; whether anything was, and the value of the best pattern that is known."""
-    exact, relaxed, routed = block
-    n = cost.shape[0]
-    lower, upper = relaxed.lower[:n], relaxed.upper[:n]
-    x = np.zeros(n, dtype=np.int64)
+def _ends_left(s: int, blocks: Flat, lower: Floats, upper: Floats) -> tuple[Ints, Ints]:
+    """Ends of the columns in whole steps, where those of replicas were lowered: shares go with their replicas."""
+    c0, routed = blocks.columns[s], blocks.routed
+    n = lower.shape[0]
+    least, most = blocks.least[c0 : c0 + n].copy(), blocks.most[c0 : c0 + n].copy()
+    for j in range(n):
+        host = routed.host[c0 + j]
+        if blocks.whole[c0 + j]:
+            least[j] = np.int64(np.ceil(lower[j] - _NEARLY))
+            most[j] = np.int64(np.floor(upper[j] + _NEARLY))
+        elif host != NONE and routed.busiest[c0 + j] > 0.0:
+            room = np.floor(upper[host] + _NEARLY) * GRID / routed.busiest[c0 + j]
+            if room < most[j]:
+                most[j] = max(least[j], np.int64(np.floor(room * (1.0 + 1e-12))))
+    return least, most
+
+
+@njit(cache=True, nogil=True)
+def _what_is_left(s: int, blocks: Flat, lower: Floats, upper: Floats) -> Narrow:
+    """A block without the columns that have no choice, and without the rows that speak of none."""
+    least, most = _ends_left(s, blocks, lower, upper)
+    columns = np.flatnonzero(least < most)
+    place = np.full(least.shape[0], NONE, dtype=np.int64)
+    place[columns] = np.arange(columns.shape[0])
+    r0, m = blocks.rows[s], blocks.rows[s + 1] - blocks.rows[s]
+    kept = np.zeros(m, dtype=np.bool_)
+    for i in range(m):
+        for t in range(blocks.terms[r0 + i], blocks.terms[r0 + i + 1]):
+            kept[i] = kept[i] or place[blocks.at[t]] != NONE
+    rows = np.flatnonzero(kept)
+    a = np.zeros((rows.shape[0], columns.shape[0]), dtype=np.int64)
+    low, high = blocks.low[r0 + rows], blocks.high[r0 + rows]
+    for r in range(rows.shape[0]):
+        shift = 0
+        for t in range(blocks.terms[r0 + rows[r]], blocks.terms[r0 + rows[r] + 1]):
+            k = place[blocks.at[t]]
+            if k == NONE:
+                shift += blocks.value[t] * least[blocks.at[t]]
+            else:
+                a[r, k] = blocks.value[t]
+        low[r] = low[r] - shift if low[r] > -OPEN else low[r]
+        high[r] = high[r] - shift if high[r] < OPEN else high[r]
+    whole = blocks.whole[blocks.columns[s] + columns]
+    return Narrow(columns, rows, least, Exact(a, low, high, least[columns], most[columns], whole))
+
+
+@njit(cache=True, nogil=True)
+def _price_routed(
+    s: int, blocks: Flat, memory: Memory, cost: Floats, limits: tuple[float, int]
+) -> tuple[bool, float, int]:
+    """Price a block that is routed by length among what a cheaper pattern can have; False where that is everything."""
+    (gap, most), c0, n = limits, blocks.columns[s], cost.shape[0]
+    whole = blocks.whole[c0 : c0 + n]
+    grid = np.where(whole, 1.0, float(GRID))
+    lower, upper = blocks.least[c0 : c0 + n] / grid, blocks.most[c0 : c0 + n] / grid
     best = np.inf
     for k in range(memory.counts[1]):
-        best = min(best, value_of(cost, relaxed.grid, memory.known[k]))
-    if unsplit((s, c0), routed, cost, (lower, upper), x) and _inside(exact, x) and hold(exact, x):
-        best = offer(memory, cost, relaxed.grid, x, best)
+        best = min(best, value_of(cost, grid, memory.known[k]))
+    x = np.zeros(n, dtype=np.int64)
+    if unsplit((s, c0), blocks.routed, cost, (lower, upper), x) and _is_pattern(s, blocks, x):
+        best = offer(memory, cost, grid, x, best)
     before = upper.copy()
-    limit = best - gap * abs(best) if best < np.inf else best
-    drop_dear((s, c0), routed, cost, (lower, upper), (limit, True))
-    return bool((upper < before).any()), best
+    enough = best - gap * abs(best) if best < np.inf else best
+    drop_dear((s, c0), blocks.routed, cost, (lower, upper), (enough, True))
+    if not (upper < before).any():
+        return False, best, 0
+    left = _what_is_left(s, blocks, lower, upper)
+    x[:] = left.fixed
+    x[left.columns] = 0
+    constant = value_of(cost, grid, x)
+    found, nodes, own = branch_and_cut_left(left, memory, cost, (gap, most, best - constant))
+    for known in range(own.shape[0]):
+        x = left.fixed.copy()
+        x[left.columns] = own[known]
+        if _is_pattern(s, blocks, x):
+            best = offer(memory, cost, grid, x, best)
+    return True, min(found + constant, enough), nodes
 
 
 @njit(cache=True, nogil=True)
@@ -314,26 +384,25 @@ def price_blocks(
     for s in which:
         c0, c1 = blocks.columns[s], blocks.columns[s + 1]
         n, m = c1 - c0, blocks.rows[s + 1] - blocks.rows[s]
-        exact, relaxed = spread(s, blocks, CUTS)
-        cuts = recalled.cuts[c0 * CUTS : c1 * CUTS].reshape((CUTS, n))
-        count = recalled.counts[s, 0]
-        relaxed.a[m : m + count] = cuts[:count]
-        relaxed.lower[n + m :], relaxed.upper[n + m :] = recalled.sides[s, :, 0], recalled.sides[s, :, 1]
         start = c0 + blocks.rows[s] + s * CUTS
+        count = recalled.counts[s, 0]
         memory = Memory(
             np.array([m + count, recalled.counts[s, 1]]),
             recalled.known[c0 * KNOWN : c1 * KNOWN].reshape((KNOWN, n)),
             recalled.basic[start : start + n + m + CUTS],
         )
-        of_units = cost[c0:c1] * relaxed.grid
+        of_units = cost[c0:c1] * np.where(blocks.whole[c0:c1], 1.0, float(GRID))
         most = max(_FEWEST_NODES, limits[1] // (n * m))
         if blocks.routed.able[s]:
-            dropped, best = _begin(s, c0, (exact, relaxed, blocks.routed), memory, of_units, limits[0])
-            if dropped:
-                found = branch_and_cut_among(relaxed, exact, memory, of_units, (limits[0], most, best))
-                recalled.bounds[s], recalled.nodes[s] = found
-                recalled.counts[s, 1] = memory.counts[1]
+            done, bound, nodes = _price_routed(s, blocks, memory, of_units, (limits[0], most))
+            recalled.counts[s, 1] = memory.counts[1]
+            if done:
+                recalled.bounds[s], recalled.nodes[s] = bound, nodes
                 continue
+        exact, relaxed = spread(s, blocks, CUTS)
+        cuts = recalled.cuts[c0 * CUTS : c1 * CUTS].reshape((CUTS, n))
+        relaxed.a[m : m + count] = cuts[:count]
+        relaxed.lower[n + m :], relaxed.upper[n + m :] = recalled.sides[s, :, 0], recalled.sides[s, :, 1]
         recalled.bounds[s], recalled.nodes[s] = branch_and_cut(
             relaxed, exact, memory, of_units, (limits[0], most, np.inf)
         )

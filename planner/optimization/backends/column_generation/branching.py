@@ -24,7 +24,7 @@ from planner.optimization.backends.column_generation.dictionary import (
 )
 from planner.optimization.backends.column_generation.narrowing import Narrow, hold, narrow
 from planner.optimization.backends.column_generation.rounding_cuts import round_row
-from planner.optimization.backends.column_generation.settling import Exact
+from planner.optimization.backends.column_generation.settling import OPEN, Exact
 from planner.optimization.backends.column_generation.tree_search import (
     Memory,
     Relaxed,
@@ -35,10 +35,12 @@ from planner.optimization.backends.column_generation.tree_search import (
     tighten,
     value_of,
 )
+from planner.optimization.scaling import GRID
 
-__all__ = ["CUTS", "KNOWN", "branch_and_cut", "branch_and_cut_among", "guide", "narrowed"]
+__all__ = ["CUTS", "KNOWN", "branch_and_cut", "branch_and_cut_left", "guide", "narrowed"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 CUTS: Final = 16
 """Room for cuts by block."""
@@ -228,16 +230,6 @@ def narrowed(block: Relaxed, left: Narrow) -> Relaxed:
 
 
 @njit(cache=True, nogil=True)
-def _with_room(block: Relaxed) -> Relaxed:
-    """The same block with room for cuts."""
-    m, k = block.a.shape
-    a = np.zeros((m + CUTS, k))
-    lower, upper = np.zeros(k + m + CUTS), np.zeros(k + m + CUTS)
-    a[:m], lower[: k + m], upper[: k + m] = block.a, block.lower, block.upper
-    return Relaxed(a, lower, upper, block.sided, block.whole, block.grid)
-
-
-@njit(cache=True, nogil=True)
 def _search_what_is_left(
     block: Relaxed,
     exact: Exact,
@@ -311,43 +303,56 @@ def branch_and_cut(
 
 
 @njit(cache=True, nogil=True)
-def branch_and_cut_among(
-    block: Relaxed, exact: Exact, memory: Memory, cost: Floats, limits: tuple[float, int, float]
-) -> tuple[float, int]:
+def _relaxed(exact: Exact) -> Relaxed:
+    """The relaxation of a block, with room for cuts."""
+    m, k = exact.a.shape
+    grid = np.where(exact.whole, 1.0, float(GRID))
+    a = np.zeros((m + CUTS, k))
+    lower, upper = np.zeros(k + m + CUTS), np.zeros(k + m + CUTS)
+    lower[:k], upper[:k] = exact.least / grid, exact.most / grid
+    sided = np.zeros((m, 2), dtype=np.bool_)
+    for i in range(m):
+        a[i] = exact.a[i] * grid
+        size = np.abs(a[i]).max()
+        a[i] /= size
+        bottom, top = -1.0, 1.0
+        for j in range(k):
+            bottom += a[i, j] * (lower[j] if a[i, j] > 0.0 else upper[j])
+            top += a[i, j] * (upper[j] if a[i, j] > 0.0 else lower[j])
+        sided[i, 0], sided[i, 1] = exact.low[i] > -OPEN, exact.high[i] < OPEN
+        lower[k + i] = exact.low[i] / size if sided[i, 0] else bottom
+        upper[k + i] = exact.high[i] / size if sided[i, 1] else top
+    return Relaxed(a, lower, upper, sided, exact.whole, grid)
+
+
+@njit(cache=True, nogil=True)
+def branch_and_cut_left(
+    left: Narrow, memory: Memory, cost: Floats, limits: tuple[float, int, float]
+) -> tuple[float, int, Ints]:
     """The least cost of a block of which most columns are fixed by now: only what is left is spread out.
 
     Cuts of what is left say nothing of the rest, and are not kept; the basis is, as far as it is of what is left.
 
     Args:
-        block: the relaxation; its ends fix what no pattern cheaper than the best one has.
-        exact: the same block in the integers of the program, with its own ends.
-        memory: values and the basis of earlier turns; moved on.
-        cost: of one unit of every column.
-        limits: as in :func:`branch_and_cut`, and the cost of the best pattern that is known.
+        left: what is left of the block.
+        memory: the basis of earlier turns, of the whole block; moved on.
+        cost: of one unit of every column of the whole block.
+        limits: as in :func:`branch_and_cut`.
 
     Returns:
-        As in :func:`branch_and_cut`.
+        Bound (without what is fixed) and nodes, and values of the columns that are left, pattern by pattern.
     """
     gap, most, best = limits
-    enough = best - gap * abs(best) if best < np.inf else best
-    n, given = cost.shape[0], exact.low.shape[0]
-    left = narrow(exact, block.a[:given], block.lower[:n], block.upper[:n])
-    k, m = left.columns.shape[0], left.rows.shape[0]
-    x = left.fixed.copy()
-    x[left.columns] = 0
-    constant = value_of(cost, block.grid, x)
+    n, k, m = cost.shape[0], left.columns.shape[0], left.rows.shape[0]
     own = Memory(
         np.array([m, 0]), np.zeros((KNOWN, k), dtype=np.int64), np.ones(k + m + CUTS, dtype=np.bool_)
     )
     own.basic[:k], own.basic[k : k + m] = memory.basic[left.columns], memory.basic[n + left.rows]
-    small = _with_room(narrowed(block, left))
-    most = most * n * given // max(1, k * m)
-    limits = (gap, most, best - constant)
-    found, nodes = branch_and_cut(small, left.exact, own, cost[left.columns], limits)
+    most = (
+        most * n * (memory.basic.shape[0] - n - CUTS) // max(1, k * m)
+    )  # nodes of a smaller block are cheaper
+    found, nodes = branch_and_cut(
+        _relaxed(left.exact), left.exact, own, cost[left.columns], (gap, most, best)
+    )
     memory.basic[left.columns], memory.basic[n + left.rows] = own.basic[:k], own.basic[k : k + m]
-    for known in range(own.counts[1]):
-        x = left.fixed.copy()
-        x[left.columns] = own.known[known]
-        if hold(exact, x):
-            best = offer(memory, cost, block.grid, x, best)
-    return min(found + constant, enough), nodes
+    return found, nodes, own.known[: own.counts[1]]
