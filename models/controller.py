@@ -257,9 +257,6 @@ class ControllerSettings(Value):
     actuators: tuple[Extension, ...] = Field(
         (Extension(name="gauge"),), description="who carries decisions out, in this order"
     )
-    forecast: Extension | None = Field(
-        None, description="who tells the demand to come; None: what is there counts"
-    )
     rules: Rules = Field(Rules(), description="of every service, where no override says otherwise")
     overrides: tuple[Override, ...] = Field(
         (),
