@@ -13,6 +13,7 @@ PAGES: Final = {
     "trade_offs": "Trade-offs",
     "candidate": "Candidate",
     "moves": "Moves",
+    "elastic_ep": "Elastic EP",
     "replay": "Replay",
     "apply": "Apply",
     "fleet_now": "Fleet now",

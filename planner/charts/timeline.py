@@ -11,6 +11,7 @@ __all__ = ["KINDS", "held_chart", "time_unit", "timeline_chart"]
 
 KINDS: Final = {
     "add nodes": COLORS[0],
+    "resize": COLORS[8],
     "cancel": COLORS[3],
     "await": COLORS[4],
     "start": COLORS[2],

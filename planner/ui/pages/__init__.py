@@ -35,6 +35,7 @@ PAGES: Final = (
     PageFile("trade_offs", "Trade-offs", ":material/balance:"),
     PageFile("candidate", "Candidate", ":material/memory:"),
     PageFile("moves", "Moves", ":material/route:"),
+    PageFile("elastic_ep", "Elastic EP", ":material/open_in_full:"),
     PageFile("replay", "Replay", ":material/replay:"),
     PageFile("apply", "Apply", ":material/rocket_launch:"),
     PageFile("fleet_now", "Fleet now", ":material/monitor_heart:"),
