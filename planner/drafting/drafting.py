@@ -140,6 +140,10 @@ def _nothing(seen: Observation) -> Finding:
     """Why there is nothing to plan."""
     if not seen.variants:
         found = "engines alone" if seen.engines else "nothing that is served"
+        if not seen.complete and seen.findings:
+            found += (
+                f", since a source did not answer ({seen.findings[0].subject}: {seen.findings[0].problem})"
+            )
         allowed = "what 'fleetplan observe --kubernetes -o FILE' wrote, or the name of an accelerator (--accelerator)"
         return Finding("", None, "variants", found, allowed)
     named = sorted({each.accelerator for each in seen.variants if each.accelerator})

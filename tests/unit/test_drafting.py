@@ -13,6 +13,7 @@ from models.hardware import Node, Pool
 from models.ids import NodeId
 from models.observation import (
     EngineObservation,
+    Finding,
     Observation,
     QuotaObservation,
     TrafficObservation,
@@ -187,6 +188,9 @@ def test_variants_without_a_workload_or_an_accelerator_are_left_out() -> None:
     assert "nobody names its accelerator: prod/odd" in said(found)
     with pytest.raises(ConfigurationError, match="nothing that is served"):
         draft(seen(variants=(), engines=()))
+    away = (Finding(subject="cluster", problem="nobody answers"),)
+    with pytest.raises(ConfigurationError, match=r"did not answer \(cluster: nobody answers\)"):
+        draft(seen(variants=(), engines=(), findings=away, complete=False))
 
 
 def test_clusters_keep_apart_what_is_theirs() -> None:

@@ -13,8 +13,10 @@ import typer
 from planner.cli.commands.meant import first_waves, moving_less, refuse_without_plan, wanted_waves
 from planner.cli.commands.solving import ending
 from planner.cli.commands.watching import Watching, watch
+from planner.cli.commands.waves import wave_limits
 from planner.cli.ctrl_c import ending_on_ctrl_c
 from planner.cli.edge import ExitCode
+from planner.cli.gathering import Gathering
 from planner.cli.terminal import note, out_console
 
 if TYPE_CHECKING:
@@ -132,6 +134,7 @@ def _order(options: ApplyOptions) -> Order:
 
     undo = read_undo(options.answer)
     if undo is not None:
+        _refuse_beside_undo(options)
         return Order.undoing(undo)
     report = read_report(options.answer)
     if options.fewest_moves:
@@ -139,6 +142,22 @@ def _order(options: ApplyOptions) -> Order:
     refuse_without_plan(report, options.answer)
     plan = first_waves(wanted_waves(report, options), options.waves)
     return Order(report=report, plan=plan, back=options.undo, cluster=options.cluster)
+
+
+def _refuse_beside_undo(options: ApplyOptions) -> None:
+    """An undo file says which waves lead back; options that choose others are of no use beside it."""
+    asked = Gathering()
+    given = {
+        "--undo": options.undo,
+        "--fewest-moves": options.fewest_moves,
+        "--waves": options.waves is not None,
+        "--cluster": options.cluster is not None,
+        "limits on waves": wave_limits(options) is not None,
+    }
+    for name, is_given in given.items():
+        if is_given:
+            asked.wrong(name, "it beside an undo file", "it beside an answer of 'plan -o'")
+    asked.check()
 
 
 def _carried(

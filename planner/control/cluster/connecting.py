@@ -86,7 +86,8 @@ def _load(options: ClusterOptions, configuration: Any) -> None:  # noqa: ANN401 
             loaders.load_incluster_config(client_configuration=configuration)
         else:
             loaders.load_kube_config(
-                config_file=None if options.kubeconfig is None else str(options.kubeconfig),
+                # The client reads the variable once, when it is imported.
+                config_file=str(options.kubeconfig or os.environ.get("KUBECONFIG") or "") or None,
                 context=options.context,
                 client_configuration=configuration,
                 persist_config=False,

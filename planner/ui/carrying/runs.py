@@ -100,7 +100,8 @@ class Runs:
             if self._last is not None and not self._last.over:
                 return False
             self._last = run
-        threading.Thread(target=self._carry, args=(run, why), daemon=False, name="apply").start()
+        # A server that ends does not wait for it: the record says how far it came, and the next one goes on.
+        threading.Thread(target=self._carry, args=(run, why), daemon=True, name="apply").start()
         return True
 
     @staticmethod
