@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from operator import neg
 
 from models.problem import Candidate, Demand, ServingPath
 from models.variant import Role
@@ -17,7 +16,7 @@ from planner.optimization.formulation.index import Index, replicas, served, shar
 from planner.optimization.formulation.lengths import Lengths, Occupied
 from planner.optimization.formulation.traffic import covering, guest_load, headroom_target, load_of
 from planner.optimization.program import Key, Row
-from planner.optimization.scaling import GRID, Number, exact
+from planner.optimization.scaling import Number, exact
 
 __all__ = ["failure_share", "headroom_rows", "rate_rows", "survive_rows"]
 
@@ -98,14 +97,12 @@ def _occupancy(
     key: Key, lengths: Lengths, number: int, occupied: Occupied, *, domain: str | None = None
 ) -> Iterator[Row]:
     """Factor · Σ_b a[c,b]·λ[b]/rate[c,b] ≤ n[c], in integers: what is occupied is ceiled."""
-    shares = lengths.keys[number]
-    if not shares:
+    keys = lengths.keys[number]
+    if len(keys) == 1:
         return
     if domain is not None:
-        shares = [(*share, domain) for share in shares]
-    terms = {replicas(lengths.candidates[number]): occupied.free[number] * GRID}
-    terms.update(zip(shares, map(neg, occupied.busy[lengths.spans[number]]), strict=True))
-    yield Row(key, terms, lower=0)
+        keys = [keys[0], *((*share, domain) for share in keys[1:])]
+    yield Row(key, dict(zip(keys, occupied[lengths.spans[number]], strict=True)), lower=0)
 
 
 def _token_rows(demand: Demand, path: ServingPath, role: Role, group: tuple[Candidate, ...]) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from models.problem import Candidate, Demand
 from models.workload import Routing, ServiceKind
 from planner.optimization.program import Key
-from planner.optimization.scaling import Number, occupy_each
+from planner.optimization.scaling import GRID, Number, occupy_each
 
 if TYPE_CHECKING:
     from planner.optimization.formulation.index import Index
@@ -25,17 +25,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Occupied:
-    """Integers of  free·n ≥ Σ_b busy[b]·a[b],  one row per candidate of :class:`Lengths`.
-
-    Attributes:
-        free: by candidate.
-        busy: by candidate and bucket with traffic.
-    """
-
-    free: Sequence[int]
-    busy: Sequence[int]
+Occupied = Sequence[int]
+"""Coefficients of  free·n − Σ_b busy[b]·a[b] >= 0,  row after row of :class:`Lengths`; shares in grid steps."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +36,7 @@ class Lengths:
     Attributes:
         candidates: in the order of the paths and roles of their services.
         demands: the service of each.
-        keys: shares of the buckets that have traffic, by candidate.
+        keys: by candidate its replicas and its shares of the buckets that have traffic.
         starts: buckets of candidate i are ``starts[i]:starts[i + 1]``.
         loads: req/s of each bucket.
         rated: of one replica up to the trigger, req/s of that bucket alone.
@@ -62,8 +53,8 @@ class Lengths:
 
     @cached_property
     def spans(self) -> Sequence[slice]:
-        """Where the buckets of each candidate are."""
-        ends = self.starts.tolist()
+        """Where the coefficients of each row are."""
+        ends = (self.starts + np.arange(len(self.starts))).tolist()
         return [slice(first, last) for first, last in pairwise(ends)]
 
     @cached_property
@@ -96,9 +87,13 @@ class Lengths:
         starts = np.append(self.starts[:-1][some], self.starts[-1])
         chosen = [factor for factor, has in zip(factors, some.tolist(), strict=False) if has]
         free, busy = occupy_each(self.loads, rates, starts, chosen)
-        every = np.zeros(len(self.candidates), dtype=np.int64)
-        every[some] = free
-        return Occupied(every.tolist(), busy.tolist())
+        values = np.zeros(len(self.loads) + len(some), dtype=np.int64)
+        of_replicas = self.starts[:-1] + np.arange(len(some))
+        shares = np.ones(len(values), dtype=bool)
+        shares[of_replicas] = False
+        values[of_replicas[some]] = free * GRID
+        values[shares] = -busy
+        return values.tolist()
 
     @cached_property
     def _row(self) -> Ints:
@@ -123,14 +118,14 @@ def lengths_of(index: Index) -> Lengths:
                 if list(rated) == order:
                     loads += traffic.values()
                     rates += [(one.rated_rps, one.surge_rps) for one in rated.values()]
-                    shares.append(list(keys[c.id].values()))
+                    shares.append((("n", c.id), *keys[c.id].values()))
                 else:
                     served = [b for b in order if b in rated]
                     loads += [traffic[b] for b in served]
                     rates += [(rated[b].rated_rps, rated[b].surge_rps) for b in served]
-                    shares.append([keys[c.id][b] for b in served])
+                    shares.append((("n", c.id), *(keys[c.id][b] for b in served)))
     figures = np.array(rates, dtype=np.float64).reshape(-1, 2)
-    starts = np.concatenate(([0], np.cumsum([len(each) for each in shares], dtype=np.int64)))
+    starts = np.concatenate(([0], np.cumsum([len(each) - 1 for each in shares], dtype=np.int64)))
     return Lengths(
         candidates,
         demands,
