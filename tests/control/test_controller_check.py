@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from models.controller import ControllerSettings
+from models.observation import VariantObservation
 from planner.clock import FakeClock
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NODES, PODS
 from planner.control.cluster.memory import MemoryCluster
 from planner.control.cluster.transport import Answer, Call
+from planner.control.protocols import MetricsReading
 from planner.control.running.checking import checked
+from planner.control.running.checking_metrics import checked_sources
 from planner.control.running.checking_result import Area, Checked, Verdict
 from planner.control.running.checking_rules import needs_of
 from planner.control.running.checking_scalers import checked_hpas, checked_scaled_objects
@@ -259,3 +263,19 @@ def test_lease_and_live_settings_are_asked_for_where_the_controller_is_at_home()
     assert {"Lease", "ConfigMap"} <= kinds("home", "west")
     assert {"Lease", "ConfigMap"} & kinds(None, "west") == set()
     assert {"Lease", "ConfigMap"} & kinds(None, "east") == {"ConfigMap"}
+
+
+def test_plug_ins_that_break_are_a_line_and_stop_nothing() -> None:
+    class Broken:
+        closed = False
+
+        def read(self, variants: Sequence[VariantObservation], now_s: float) -> MetricsReading:
+            raise RuntimeError("password 123")
+
+        def close(self) -> None:
+            Broken.closed = True
+
+    settings = ControllerSettings.model_validate({"sources": [{"name": "broken"}]})
+    found = list(checked_sources(settings, (), FakeClock(), open_one=lambda *_: Broken()))
+    assert [each.said for each in found] == ["it broke (RuntimeError)"]
+    assert Broken.closed

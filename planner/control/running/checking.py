@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, cast
 
 from models.controller import ControllerSettings, Extension
 from models.observation import VariantObservation
@@ -24,16 +23,17 @@ from planner.control.cluster.kinds import (
     WORKLOADS,
 )
 from planner.control.cluster.reading import Object, at, count_at, items_of, text_at
-from planner.control.collectors import open_source
 from planner.control.deciding import open_policy
 from planner.control.discovery import open_discovery
 from planner.control.discovery.kubernetes import DiscoveryOptions, KubernetesDiscovery
 from planner.control.options import options_of
-from planner.control.running.checking_result import Area, Checked, bad, finding, good, note
+from planner.control.protocols import CapacityDiscovery, FleetDiscovery
+from planner.control.running.checking_metrics import checked_sources
+from planner.control.running.checking_result import Area, Checked, bad, finding, good, made, note
 from planner.control.running.checking_rules import OPTIONAL_KINDS, Need, needs_of, served_needs
 from planner.control.running.checking_scalers import checked_hpas, checked_scaled_objects, managed
 from planner.control.running.leading import lease_name
-from planner.control.running.opening import KUBERNETES, open_apis, with_token
+from planner.control.running.opening import KUBERNETES, open_apis
 from planner.errors import ConfigurationError
 from planner.wording import counted
 
@@ -45,7 +45,6 @@ _EXTERNAL_METRICS: Final = Kind(
 _SHOWN: Final = 3
 _GRACE_S: Final = 60
 """Requests of LLMs take longer than the usual half minute."""
-_Made = TypeVar("_Made")
 
 
 def checked_before_start(settings: ControllerSettings, clock: Clock, *, home: str) -> tuple[Checked, ...]:
@@ -100,7 +99,7 @@ class Checking:
                 yield from answers
         yield from self._variants_seen(reached)
         yield from self._extensions()
-        yield from self._metrics()
+        yield from checked_sources(self.settings, self._variants, self.clock)
 
     def _cluster(self, api: Api, *, first: bool) -> Iterator[Checked]:
         absent = [
@@ -178,18 +177,26 @@ class Checking:
 
     def _variants_seen(self, reached: Sequence[Api]) -> Iterator[Checked]:
         extension = self.settings.discovery
-        subject, capacity = f"discovery {extension.name}", None
-        discovery = yield from _made(Area.SETTINGS, subject, lambda: self._discovery(reached))
+        subject = f"discovery {extension.name}"
+        capacity: CapacityDiscovery | None = None
+        discovery: FleetDiscovery | None = yield from made(
+            Area.SETTINGS, subject, lambda: self._discovery(reached)
+        )
         if extension.name != KUBERNETES:
-            capacity = yield from _made(
+            capacity = yield from made(
                 Area.SETTINGS, subject, partial(open_discovery, extension.name, extension.options, self.clock)
             )
+        if callable(getattr(capacity, "see", None)):
+            # A discovery of others that knows variants too.
+            discovery, capacity = cast("FleetDiscovery", capacity), None
         if capacity is not None:
-            found = capacity.discover(self.clock.unix_s())
-            yield from (finding(Area.VARIANTS, each) for each in found.findings)
+            found = yield from made(Area.VARIANTS, subject, partial(capacity.discover, self.clock.unix_s()))
+            yield from (finding(Area.VARIANTS, each) for each in (found.findings if found else ()))
         if discovery is None or not reached:
             return
-        reading = discovery.see(self.clock.unix_s())
+        reading = yield from made(Area.VARIANTS, subject, partial(discovery.see, self.clock.unix_s()))
+        if reading is None:
+            return
         self._variants = reading.variants
         # What may not be read is told among the permissions.
         told = (*reading.findings, *(() if capacity else reading.inventory.findings))
@@ -241,58 +248,14 @@ class Checking:
         policies = {settings.rules.policy, *(each.policy for each in settings.overrides if each.policy)}
         for name in sorted(policies):
             options = settings.policies.get(name, {})
-            yield from _made(Area.SETTINGS, f"policy {name}", partial(open_policy, name, options, self.clock))
+            yield from made(Area.SETTINGS, f"policy {name}", partial(open_policy, name, options, self.clock))
         connections = Connections(clock=self.clock, apis=self.apis)
         for each in self.settings.actuators:
-            yield from _made(
+            yield from made(
                 Area.SETTINGS,
                 f"actuator {each.name}",
                 partial(open_actuator, each.name, each.options, connections),
             )
-
-    def _metrics(self) -> Iterator[Checked]:
-        if not self.settings.sources:
-            yield bad(
-                Area.METRICS, "sources", "no metrics source is set, so nothing is ever decided", "set sources"
-            )
-        for each in self.settings.sources:
-            yield from self._source(each)
-
-    def _source(self, extension: Extension) -> Iterator[Checked]:
-        source = yield from _made(
-            Area.METRICS, f"source {extension.name}",
-            lambda: open_source(
-                extension.name, with_token(extension.name, extension.options, os.environ), self.clock
-            ),
-        )  # fmt: skip
-        if source is None:
-            return
-        try:
-            look = getattr(source, "check", None)
-            findings = look(self._variants) if callable(look) else ()
-            reading = source.read(self._variants, self.clock.unix_s())
-            told = tuple(dict.fromkeys((*findings, *reading.findings)))
-            yield from (finding(Area.METRICS, each) for each in told)
-            alive = [engine for engine in reading.engines if engine.age_s is not None]
-            if alive:
-                yield good(Area.METRICS, f"source {extension.name}", f"sees {counted(len(alive), 'engine')}")
-            elif not told:
-                said = "sees no engine"
-                yield bad(Area.METRICS, f"source {extension.name}", said, "are engines running, and scraped?")
-        finally:
-            close = getattr(source, "close", None)
-            if callable(close):
-                close()
-
-
-def _made(area: Area, subject: str, make: Callable[[], _Made]) -> Generator[Checked, None, _Made | None]:
-    """What a factory makes; what is wrong with its options is told, each problem as a line of its own."""
-    try:
-        return make()
-    except ConfigurationError as error:
-        told = [str(each) for each in error.findings] or [str(error)]
-    yield from (bad(area, subject, each) for each in told)
-    return None
 
 
 def _unless_denied(area: Area, subject: str, look: Callable[[], Iterator[Checked]]) -> Iterator[Checked]:

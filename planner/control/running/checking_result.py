@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from models.observation import Finding
+from planner.errors import ConfigurationError, FleetPlanError
 
-__all__ = ["Area", "Checked", "Verdict", "bad", "finding", "good", "note"]
+__all__ = ["Area", "Checked", "Verdict", "bad", "finding", "good", "made", "note"]
+
+_Made = TypeVar("_Made")
 
 
 class Area(StrEnum):
@@ -74,3 +79,20 @@ def bad(area: Area, subject: str, said: str, remedy: str = "") -> Checked:
 def finding(area: Area, found: Finding) -> Checked:
     """A finding of a source or a discovery, which is a problem."""
     return bad(area, found.subject, found.problem, found.remedy)
+
+
+def made(area: Area, subject: str, make: Callable[[], _Made]) -> Generator[Checked, None, _Made | None]:
+    """What a call comes to; None where it refuses, with a line for each problem.
+
+    Plug-ins may raise whatever they like; their words are not shown, since they may hold what nobody may read.
+    """
+    try:
+        return make()
+    except ConfigurationError as error:
+        told = [str(each) for each in error.findings] or [str(error)]
+    except FleetPlanError as error:
+        told = [str(error)]
+    except Exception as cause:
+        told = [f"it broke ({type(cause).__name__})"]
+    yield from (bad(area, subject, each) for each in told)
+    return None
