@@ -20,7 +20,7 @@ from planner.optimization.fairness import minimize_unserved
 from planner.optimization.formulation import Formulation, formulate
 from planner.optimization.formulation.goals import GOAL_INPUTS, changes_goal, cost_goal, power_goal
 from planner.optimization.formulation.index import Index, replicas
-from planner.optimization.levels import AGAIN_S, Descent
+from planner.optimization.levels import AGAIN, AGAIN_S, Descent
 from planner.optimization.program import Goal, Key
 from planner.optimization.protocol import Progress, SolveOptions, SolveResult, silent
 from planner.optimization.rescue import rescued
@@ -134,7 +134,8 @@ class WholeProgram:
             start_s=start_s,
         )
         if options.warm is not None:
-            descent.memory, descent.tie_s = options.warm.memory.aged(), AGAIN_S
+            descent.memory = options.warm.memory.aged()
+            descent.tie_s, descent.tie_share = AGAIN_S, AGAIN
             descent.reached = dict(options.warm.reached)
         descent.hint = (options.warm and options.warm.values) or self._start(formulation.index)
         descend(descent, formulation.index, problem.objective.levels)

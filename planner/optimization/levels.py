@@ -22,10 +22,13 @@ from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Goal, IntegerProgram, Key, Row
 from planner.optimization.protocol import Progress, ProgressEvent, SolveOptions
 
-__all__ = ["AGAIN_S", "Descent", "Proved"]
+__all__ = ["AGAIN", "AGAIN_S", "Descent", "Proved"]
 
 _NOT_LAST = 0.8
 """Share of the time left that a level may take while others wait."""
+
+_USED_UP = 0.8
+"""Share of its time after which an engine without a plan has tried all that it could in it."""
 
 _AT_LEAST_S = 1.0
 _PATIENCE = 0.4
@@ -34,10 +37,11 @@ _PATIENCE = 0.4
 Nobody waits a minute for the last watt.
 """
 
-AGAIN_S = 0.6
-"""The same at least for a plan that follows another: ties were broken a moment ago.
+AGAIN_S = 0.4
+AGAIN = 0.2
+"""The same for a plan that follows another: ties were broken a moment ago.
 
-Enough to relax a fleet of a thousand services and to choose once: a choice that is cut short costs as much, and is lost.
+Enough to relax a fleet of a thousand services, and to look among all patterns near it.
 """
 
 
@@ -71,6 +75,7 @@ class Descent:
         stopped: set when no further level can be asked: no plan, or no time.
         memory: what engines keep from level to level.
         tie_s: wall time that a level which only breaks ties may take at least, s.
+        tie_share: the same as a share of the time of all levels before it, where that is more.
         reached: by name of such a level, the gap that was left to it after all the time that it may take, here or in
             the descent before; none where the gap asked for was proven.
         unreached: set when a level was left out, so that nothing after it is proven.
@@ -90,6 +95,7 @@ class Descent:
     start_s: float = 0.0
     memory: Memory = field(default_factory=Memory)
     tie_s: float = _AT_LEAST_S
+    tie_share: float = _PATIENCE
     reached: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -203,7 +209,14 @@ class Descent:
             return Outcome(Termination.OPTIMAL, self.values, goal.constant)
         if tie_break and self.values:
             return self._break_ties(goal, share)
-        return self._minimize(self.program, goal, self.seconds_left * share)
+        start_s, given = self.clock.monotonic_s(), self.seconds_left * share
+        outcome = self._minimize(self.program, goal, given)
+        used_up = self.clock.monotonic_s() - start_s >= _USED_UP * given
+        if self.values or outcome.termination is not Termination.TIMED_OUT or not used_up:
+            return outcome
+        # What was kept for later levels is of no use to anybody without a plan.
+        again = self._minimize(self.program, goal, self.seconds_left)
+        return again if again.values is not None or outcome.bound is None else outcome
 
     def _break_ties(self, goal: Goal, share: float) -> Outcome:
         """Little time for a goal among near ties; where an earlier descent could not prove it, no more than that one.
@@ -211,7 +224,7 @@ class Descent:
         What that one reached in all the time that ties may take is a measure: a plan that is as near to its bound, or
         farther by less than the gap asked for, needs no search. Bounds are proven anew, and the gap that is left is told.
         """
-        patience = max(self.tie_s, _PATIENCE * (self.clock.monotonic_s() - self.start_s))
+        patience = max(self.tie_s, self.tie_share * (self.clock.monotonic_s() - self.start_s))
         left = self.seconds_left * share
         reached = self.reached.get(goal.name)
         gap = self.options.gap + (reached or 0.0)

@@ -122,6 +122,21 @@ def test_no_plan_at_the_first_level_ends_the_descent(ending: Termination) -> Non
     assert len(engine.asks) == 1
 
 
+def test_a_first_level_without_a_plan_takes_what_was_kept_for_later_ones() -> None:
+    clock = FakeClock()
+    engine = Scripted(clock, [Said(TIMED_OUT, takes_s=8.0), Said(OPTIMAL, {X: 4, Y: 0}, 400, takes_s=1.0)])
+    descent = a_descent(engine, clock=clock)
+    assert descent.minimize(FIRST) == 400
+    assert [ask.seconds for ask in engine.asks] == [pytest.approx(8.0), pytest.approx(2.0)]
+
+
+def test_an_engine_that_gave_up_is_not_asked_again() -> None:
+    clock = FakeClock()
+    engine = Scripted(clock, [Said(TIMED_OUT, takes_s=1.0)])
+    assert a_descent(engine, clock=clock).minimize(FIRST) is None
+    assert len(engine.asks) == 1
+
+
 def test_a_later_level_that_finds_nothing_keeps_the_plan_and_proves_nothing() -> None:
     clock = FakeClock()
     plan = {X: 4, Y: 0}

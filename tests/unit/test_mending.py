@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.optimization.backends.column_generation.finish import Choice
+from planner.optimization.backends.column_generation.finish import Choice, Start
 from planner.optimization.backends.column_generation.master import Master, MasterColumn, TyingRow
 from planner.optimization.backends.column_generation.mending import mended
 from planner.optimization.backends.column_generation.patterns import Pattern
@@ -63,6 +63,16 @@ def test_room_that_can_be_bought_is_bought_by_whole_steps() -> None:
     assert used(choice) <= 3.0 * BLOCKS + 3.0 + 8 * bought
     assert choice.value == pytest.approx(sum(p.cost for p in choice.patterns) + 0.5 * bought)
     assert choice.value <= answer.value * 1.01 + 3.0
+
+
+def test_a_start_is_made_cheaper_and_more_patterns_are_looked_at() -> None:
+    master = a_fleet(3.0 * BLOCKS)
+    dear = [Pattern(block, 500.0, np.array([2.0]), dict) for block in range(BLOCKS)]
+    cheap = [Pattern(block, 90.0, np.array([2.0]), dict) for block in range(0, BLOCKS, 2)]
+    choice = mended(master, master.solve(), more=cheap, start=Start(dear, ()))
+    assert used(choice) <= 3.0 * BLOCKS
+    assert choice.value < 100.0 * BLOCKS
+    assert sum(pattern.cost == 90.0 for pattern in choice.patterns) == BLOCKS // 2
 
 
 def test_without_rows_every_block_has_its_cheapest() -> None:

@@ -33,6 +33,9 @@ from planner.optimization.program import Column, Key
 
 __all__ = ["Run", "conclude", "given_start", "near_of", "values_of"]
 
+_LEAST_S: Final = 0.05
+"""Wall time of a first choice at least, and less than which there is none where a plan is at hand, s."""
+
 _CHOICE_SHARE: Final = 0.05
 _CHOICE_OF_MANY: Final = 0.7
 _MANY: Final = 200
@@ -120,12 +123,15 @@ def conclude(
         sighted: a choice that was found on the way, and keeps every row.
     """
     if relaxed.answer is None:
-        return Outcome(Termination.TIMED_OUT)
+        if run.at_hand is None:
+            return Outcome(Termination.TIMED_OUT)
+        return Outcome(Termination.FEASIBLE, run.ask.hint, relaxed.bound + run.ask.goal.constant)
     end, clock = until
     bound, now = relaxed.bound, clock.monotonic_s()
     if sighted.found and run.proves(sighted.value + run.ask.goal.constant, bound):
         return _Plan(run, _of_choice(run, sighted)).outcome(bound)
-    first_end = now + max(0.05, min(end - now, _first_share(run) * run.ask.seconds))
+    late = end - now < _LEAST_S and (sighted.found or run.at_hand is not None)
+    first_end = now + (0.0 if late else max(_LEAST_S, min(end - now, _first_share(run) * run.ask.seconds)))
     first = _first_state(run, relaxed, sighted, lambda: first_end - clock.monotonic_s())
     plan = _Plan(run, first)
     if not run.proves(plan.value, bound):
@@ -273,7 +279,7 @@ def _whole_blocks(run: Run, choice: Choice) -> dict[int, Mapping[Key, int]]:
 def _first_choice(run: Run, relaxed: Relaxed, sighted: Choice, seconds_left: Callable[[], float]) -> Choice:
     """A choice among patterns at hand; of many blocks, among those near the relaxation too."""
     answer = relaxed.answer
-    if answer is None:
+    if answer is None or seconds_left() <= 0:
         return sighted
     ask, gap, start = run.ask, run.ask.gap / 2, given_start(run, sighted)
     heard = run.listener

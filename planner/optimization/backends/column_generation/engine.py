@@ -90,7 +90,7 @@ class ColumnGeneration:
         relaxed = _relax(run, sight, keep_going)
         if relaxed is None:
             return Outcome(Termination.INFEASIBLE)
-        sight.look_closer(relaxed)
+        sight.look_closer(relaxed, end - clock.monotonic_s())
         if run.proves(at_hand, relaxed.bound):
             outcome = Outcome(Termination.OPTIMAL, ask.hint, relaxed.bound + ask.goal.constant)
         else:

@@ -143,7 +143,7 @@ def mended(
         master: rows, and the patterns that there are by now.
         answer: its linear program; patterns that came later weigh nothing.
         more: patterns beside those.
-        start: a choice that keeps all rows, to be made cheaper; None: the heaviest patterns are mended.
+        start: a choice that keeps all rows, to be made cheaper beside that of the heaviest patterns.
     """
     patterns = [*master.patterns, *more, *(() if start is None else start.patterns)]
     block = np.array([pattern.block for pattern in patterns], dtype=np.int64)
@@ -159,17 +159,18 @@ def mended(
         np.append(reduced_costs(master, answer, patterns)[order], steps.loss),
         np.append(firsts, firsts[-1] + steps.starts[1:]),
     )
-    if start is None:
-        weights = np.zeros(len(patterns))
-        weights[: len(answer.weights)] = answer.weights[: len(master.patterns)]
-        # The first of the heaviest ones, block by block: sorted by block, then by weight.
-        begin = np.lexsort((-weights[order], block[order]))[firsts[:-1]]
-    else:
-        begin = firsts[1:] - 1  # those of the start were added last
-    chosen = np.append(begin, firsts[-1] + steps.starts[:-1])
-    moves = int(min(2 * len(chosen) + 50, _WORK / max(options.use.size, 1)))
-    if not mend(options, _sides(master), chosen, moves):
+    weights = np.zeros(len(patterns))
+    weights[: len(answer.weights)] = answer.weights[: len(master.patterns)]
+    # The first of the heaviest ones, block by block: sorted by block, then by weight.
+    begins = [np.lexsort((-weights[order], block[order]))[firsts[:-1]]]
+    if start is not None:
+        begins.append(firsts[1:] - 1)  # those of the start were added last
+    ends = [np.append(begin, firsts[-1] + steps.starts[:-1]) for begin in begins]
+    moves = int(min(2 * len(ends[0]) + 50, _WORK / max(options.use.size, 1)))
+    kept = [chosen for chosen in ends if mend(options, _sides(master), chosen, moves)]
+    if not kept:
         return NO_CHOICE
+    chosen = min(kept, key=lambda each: float(options.cost[each].sum()))
     taken = tuple(patterns[order[at]] for at in chosen[: master.blocks])
     values = steps.values[chosen[master.blocks :] - firsts[-1]]
     cost = sum(pattern.cost for pattern in taken) + sum(

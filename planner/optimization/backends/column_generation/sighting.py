@@ -16,6 +16,12 @@ __all__ = ["Sight"]
 _NEWS: Final = 0.01
 """Share by which a plan must be better to be news, where it is not proven yet."""
 
+_NEAREST: Final = 20_000
+"""Patterns near the relaxation that are looked at."""
+
+_LISTING_S: Final = 2e-4
+"""Wall time that this takes for each block, s."""
+
 _SOME: Final = 12
 """Blocks up to which patterns near the relaxation are all listed in a moment anyhow."""
 
@@ -49,22 +55,24 @@ class Sight:
         elif answer is not None and run.ask.goal.terms and self._worthwhile(answer, bound):
             self._take(mended(run.master, answer), bound, news=_NEWS)
 
-    def look_closer(self, relaxed: Relaxed) -> None:
-        """At the end: from the linear program and from the plan at hand, among all patterns that are near."""
+    def look_closer(self, relaxed: Relaxed, seconds_left: float) -> None:
+        """At the end: from the linear program and from the plan at hand, among all patterns that are near.
+
+        Args:
+            relaxed: where the relaxation ended.
+            seconds_left: wall time that is left; patterns near it are listed where that is enough for them.
+        """
         run, answer = self._run, relaxed.answer
         if self.proven or answer is None or not run.ask.goal.terms:
             return
         self._take(mended(run.master, answer), relaxed.bound)
-        if self._lists_near(relaxed):
+        if self._lists_near(relaxed) and seconds_left > _LISTING_S * len(run.shape.blocks):
             self._take_nearest(relaxed, answer)
 
     def _take_nearest(self, relaxed: Relaxed, answer: MasterAnswer) -> None:
         run = self._run
-        near = near_of(run, relaxed).patterns
-        self._take(mended(run.master, answer, more=near), relaxed.bound)
-        start = given_start(run, self.best)
-        if start is not None and not self.proven:
-            self._take(mended(run.master, answer, more=near, start=start), relaxed.bound)
+        near = near_of(run, relaxed).nearest(_NEAREST)
+        self._take(mended(run.master, answer, more=near, start=given_start(run, self.best)), relaxed.bound)
 
     def _lists_near(self, relaxed: Relaxed) -> bool:
         run = self._run

@@ -138,10 +138,13 @@ class Nearby:
         whole = frozenset(self._whole)
         self._patterns = [(above, pattern) for above, pattern in every if pattern.block not in whole]
 
-    @property
-    def patterns(self) -> list[Pattern]:
-        """All of them; none of blocks that stand whole."""
-        return [pattern for _, pattern in self._patterns]
+    def nearest(self, most: int) -> list[Pattern]:
+        """So many of the patterns of least reduced cost; none of blocks that stand whole."""
+        near = self._patterns
+        if len(near) > most:
+            above = np.fromiter((distance for distance, _ in near), dtype=np.float64, count=len(near))
+            near = [near[at] for at in np.argpartition(above, most)[:most].tolist()]
+        return [pattern for _, pattern in near]
 
     def choices(
         self, *, gap: float, seconds_left: Callable[[], float], listener: Listener = NOBODY
