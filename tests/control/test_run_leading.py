@@ -164,6 +164,24 @@ class TestTwoControllers:
         one.cycle(("timer",))
         assert len(cluster.writes) == before
 
+    def test_what_another_leader_wrote_was_not_set_by_hand(self) -> None:
+        cluster, clock = direct(), FakeClock(START)
+        one = led(a_controller(cluster, Told(kv=0.5), SCALES, clock=clock, who="one"))
+        one.cycle(("timer",))
+        two = a_controller(cluster, Told(kv=0.78), SCALES, clock=clock, who="two")
+        two.elect()
+        clock.advance(17)
+        led(two).cycle(("timer",))
+        cluster.settle()
+        one.elect()
+        two.end()
+        led(one).cycle(("timer",))
+        assert cluster.replicas() == 3
+        assert "fleetplan.dev/held" not in cluster.thing("deployments", "llama", "apps")["metadata"].get(
+            "annotations", {}
+        )
+        assert [row.reason for row in one.loop.rows.values()] != ["HeldByPeople"]
+
     def test_a_lead_that_is_lost_in_the_middle_of_writing_stops_there(self) -> None:
         cluster, clock = direct(), FakeClock(START)
         one = led(a_controller(cluster, Told(kv=0.78), SCALES, clock=clock))

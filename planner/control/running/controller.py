@@ -115,6 +115,8 @@ class Controller:
         meters.set("leader", leads)
         if leads is not self._led:
             self._led = leads
+            if leads:
+                self.loop.begin_leading()
             self.parts.actuators.lead(leading=leads)
             meters.count("leader_changes_total", float(leads))
             _LOG.warning(

@@ -121,6 +121,7 @@ class Loop:
     ended_s: float | None = None
     _written_s: float = float("-inf")
     _kept_s: float = float("-inf")
+    _begins: bool = False
     previous: str | None = None
 
     def turn(self, trigger: str = "timer") -> CycleRecord:
@@ -355,11 +356,26 @@ class Loop:
         self.parts.meters.set("record_failures_total", records.failures)
         self.previous, self._written_s = record.fingerprint, now_s
 
+    def begin_leading(self) -> None:
+        """Begin the next cycle without what others may have changed meanwhile: counts that they wrote are not set by hand.
+
+        It waits for nobody: a cycle that is under way must not keep the lead from being renewed.
+        """
+        self._begins = True
+
+    def _forget(self) -> None:
+        """Whoever led in this process before forgets everything; whoever starts keeps what deciding remembers."""
+        known, self._begins = self.memory, False
+        self.memory = (
+            LoopMemory() if self.number else LoopMemory(deciding=known.deciding, surged=known.surged)
+        )
+        self.rows = {}
+
     def keep_memory(self) -> None:
         """Keep what is remembered for the next start; one that never ran a cycle has nothing to say."""
         with self.lock:
             if self.number:
-                self.parts.records.keep_state(self.memory.to_json())
+                self.parts.records.keep_state(replace(self.memory, at_s=self.parts.clock.unix_s()).to_json())
                 self._kept_s = self.parts.clock.monotonic_s()
 
     def _new_findings(self, record: CycleRecord) -> bool:

@@ -22,6 +22,7 @@ class LoopMemory:
     """Between two cycles. The cluster says how many replicas there are; this says what was wished for and seen.
 
     Attributes:
+        at_s: when it was written down, seconds of the epoch; 0: never.
         deciding: of whoever decides.
         hands: replica counts as they were, to notice what people change.
         surged: replicas that stand in for those on nodes that leave.
@@ -30,6 +31,7 @@ class LoopMemory:
         woken: when variants were woken that have no replica yet, seconds of the epoch.
     """
 
+    at_s: float = 0.0
     deciding: DecidingState = field(default_factory=DecidingState)
     hands: Hands = field(default_factory=Hands)
     surged: Mapping[VariantRef, Surge] = field(default_factory=dict)

@@ -49,6 +49,8 @@ __all__ = [
 KUBERNETES: Final = "kubernetes"
 PROMETHEUS_TOKEN: Final = "FLEETPLAN_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_REMEMBERED_S: Final = 3600.0
+"""Windows of stabilization reach back so far at most."""
 _Made = TypeVar("_Made")
 
 
@@ -141,7 +143,7 @@ def open_controller(opening: Opening) -> Controller:
         events=events,
         notes=Notes(by_name) if fenced else None,
     )
-    loop = Loop(parts, memory=_remembered(records))
+    loop = Loop(parts, memory=_remembered(records, clock.unix_s()))
     return Controller(parts, loop, apis=apis, waking=Waking(), told=opening.told)
 
 
@@ -256,10 +258,11 @@ def with_token(name: str, options: Mapping[str, Any], environ: Mapping[str, str]
     return {**options, "bearer_token": token}
 
 
-def _remembered(records: Records) -> LoopMemory:
-    """What the controller before remembered; what is damaged is as good as nothing."""
+def _remembered(records: Records, now_s: float) -> LoopMemory:
+    """What the controller before remembered; what is damaged, or older than its worth, is as good as nothing."""
     text = records.read_state()
     try:
-        return LoopMemory() if text is None else LoopMemory.from_json(text)
+        found = LoopMemory() if text is None else LoopMemory.from_json(text)
     except ValueError:
         return LoopMemory()
+    return found if 0 <= now_s - found.at_s <= _REMEMBERED_S else LoopMemory()
