@@ -71,10 +71,15 @@ def at_cap(text: str, settings: CapSettings) -> tuple[str, tuple[Edit, ...]]:
         NotUnderstoodError: it is no such configuration, or it does not say which detector it has.
     """
     document = _document(text)
+    wanted = _wanted(document, settings)
+    for path, _ in wanted:
+        if not _leads_on(document, path):
+            raise NotUnderstoodError(f"something on the way to its {'.'.join(path)} is no mapping")
     edits = [
-        edit for path, value in _wanted(document, settings)
+        edit
+        for path, value in wanted
         if (edit := Edit(path, copy.deepcopy(_get(document, path)), value)).before != value
-    ]  # fmt: skip
+    ]
     for edit in edits:
         _set(document, edit.path, edit.after)
     return (_dump(document) if edits else text), tuple(edits)
@@ -89,7 +94,7 @@ def put_back(text: str, edits: Iterable[Edit]) -> tuple[str, tuple[Edit, ...]]:
     document = _document(text)
     kept = []
     for edit in edits:
-        if _get(document, edit.path) == edit.after:
+        if _leads_on(document, edit.path) and _get(document, edit.path) == edit.after:
             _set(document, edit.path, edit.before)
         else:
             kept.append(edit)
@@ -144,21 +149,14 @@ def _is_on(gates: object) -> bool:
 
 
 def _document(text: str) -> dict[str, Any]:
-    if len(text.encode()) > MOST_BYTES:
+    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise NotUnderstoodError(f"it is longer than {MOST_BYTES:,} bytes")
-    loader = yaml.SafeLoader(text)
     try:
-        node = loader.get_single_node()
-        if unfolds(node, MOST_BYTES):
-            raise NotUnderstoodError("its anchors unfold beyond measure")
         # What anchors share is written apart, so that a change in one place stays there.
-        found = None if node is None else _apart(loader.construct_document(node))
+        found = _apart(_loaded(text))
     except (yaml.YAMLError, RecursionError, ValueError) as cause:
-        raise NotUnderstoodError(
-            f"it is no YAML ({getattr(cause, 'problem', None) or type(cause).__name__})"
-        ) from None
-    finally:
-        loader.dispose()
+        why = getattr(cause, "problem", None) or type(cause).__name__
+        raise NotUnderstoodError(f"it is no YAML ({why[:100]})") from None
     if not isinstance(found, dict) or found.get("kind") != _KIND:
         raise NotUnderstoodError(f"it is no {_KIND}")
     for key, kind in (
@@ -170,6 +168,17 @@ def _document(text: str) -> dict[str, Any]:
         if found.get(key) is not None and not isinstance(found[key], kind):
             raise NotUnderstoodError(f"its {key} is no {'list' if kind is list else 'mapping'}")
     return found
+
+
+def _loaded(text: str) -> object:
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if unfolds(node, MOST_BYTES):
+            raise NotUnderstoodError("its anchors unfold beyond measure")
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _apart(value: Any) -> Any:  # noqa: ANN401 - anything that YAML holds
@@ -205,6 +214,17 @@ def _get(container: Any, path: Path) -> Any:  # noqa: ANN401 - anything may stan
         else:
             container = container.get(key) if isinstance(container, dict) else None
     return container
+
+
+def _leads_on(container: Any, path: Path) -> bool:  # noqa: ANN401 - anything may stand there
+    """Whether everything on the way to a value is a mapping, the list of plugins, or not there yet."""
+    for place, key in enumerate(path[:-1]):
+        container = _named(container, key) if isinstance(container, list) else container.get(key)
+        if container is None:
+            return True
+        if not isinstance(container, list if place == 0 and key == "plugins" else dict):
+            return False
+    return True
 
 
 def _set(container: Any, path: Path, value: Any) -> None:  # noqa: ANN401 - anything may stand there
