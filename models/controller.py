@@ -71,6 +71,11 @@ class Rules(Value):
         False, description="a service that nobody uses may have no replica (minimum 0 too)"
     )
     retention_s: PositiveSeconds = Field(600.0, le=86_400, description="nobody used it for so long, s")
+    stuck_s: PositiveSeconds = Field(
+        120.0,
+        le=86_400,
+        description="nothing arrives and no token is made for so long: what waits is stuck, s",
+    )
     ttft_s: PositiveSeconds | None = Field(
         None, description="time to first token that is promised, s; None: none"
     )
@@ -126,6 +131,7 @@ class Override(Who):
     priority: Ratio | None = Field(None, description="see rules")
     scale_to_zero: bool | None = Field(None, description="see rules")
     retention_s: PositiveSeconds | None = Field(None, le=86_400, description="see rules")
+    stuck_s: PositiveSeconds | None = Field(None, le=86_400, description="see rules")
     ttft_s: PositiveSeconds | None = Field(None, description="see rules")
     itl_s: PositiveSeconds | None = Field(None, description="see rules")
     paused: bool | None = Field(None, description="see rules")

@@ -187,7 +187,7 @@ class _Listening:
     def hear(self, seen: ServiceSeen, voices: Voices) -> Service:
         quiet = looked_at(seen, self.quiet.get(seen.key, Quiet()), self.now_s)
         self.quiet[seen.key] = quiet
-        stuck = is_still(quiet, self.now_s)
+        stuck = is_still(quiet, self.now_s, stuck_s=seen.rules.stuck_s)
         unused = is_unused(quiet, self.now_s, retention_s=seen.rules.retention_s)
         reading = reading_of(seen, stuck=stuck, unused=unused)
         kept = self.tokens.get(seen.model, TokenMemory())

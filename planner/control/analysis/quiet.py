@@ -9,15 +9,10 @@ demand (llm-d autoscaling issue 769).
 
 from __future__ import annotations
 
-from typing import Final
-
 from planner.control.analysis.memory import Quiet
 from planner.control.analysis.seeing import ServiceSeen
 
-__all__ = ["STILL_S", "is_still", "is_unused", "looked_at"]
-
-STILL_S: Final = 120.0
-"""Nothing arrives and no token is made for so long: what waits is stuck. Rates look back one more minute, s."""
+__all__ = ["is_still", "is_unused", "looked_at"]
 
 
 def looked_at(service: ServiceSeen, before: Quiet, now_s: float) -> Quiet:
@@ -27,15 +22,14 @@ def looked_at(service: ServiceSeen, before: Quiet, now_s: float) -> Quiet:
     """
     woken = service.replicas > 0 and before.replicas == 0
     still = _since(_shows_no_progress(service), before.still_s, now_s)
-    unused = _since(
-        _shows_no_use(service, stuck=still is not None and now_s - still >= STILL_S), before.unused_s, now_s
-    )
+    stuck = still is not None and now_s - still >= service.rules.stuck_s
+    unused = _since(_shows_no_use(service, stuck=stuck), before.unused_s, now_s)
     return Quiet(now_s if woken and unused is not None else unused, still, service.replicas)
 
 
-def is_still(quiet: Quiet, now_s: float) -> bool:
-    """Whether what waits in its engines is stuck."""
-    return quiet.still_s is not None and now_s - quiet.still_s >= STILL_S
+def is_still(quiet: Quiet, now_s: float, *, stuck_s: float) -> bool:
+    """Whether what waits in its engines is stuck: nothing moved for so long. Rates look back one more minute."""
+    return quiet.still_s is not None and now_s - quiet.still_s >= stuck_s
 
 
 def is_unused(quiet: Quiet, now_s: float, *, retention_s: float) -> bool:
