@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,34 @@ class TestNothingIsKnown:
         record = turned(controller)
         assert (record.kind, cluster.replicas()) == (CycleKind.FAILED, 2)
         assert decision(controller) == (2, 2, "HeldAfterFailure")
+
+    @pytest.mark.parametrize("fact", [math.nan, math.inf, -1e308, "x" * 10, None, [1]], ids=str)
+    def test_figures_of_a_plug_in_that_cannot_be_written_break_no_record(self, fact: Any) -> None:
+        class Odd(Decider):
+            def decide(self, *given: Any, **more: Any) -> Any:
+                decided, state = super().decide(*given, **more)
+                odd = tuple(replace(each, facts={"odd": fact}) for each in decided.decisions)
+                return replace(decided, decisions=odd), state
+
+        record = turned(led(a_controller(direct(), Told(kv=0.78), SCALES, deciding=Odd())))
+        assert record.kind is CycleKind.DECIDED
+        record.canonical_json()
+
+    def test_a_fault_of_ours_is_a_record_and_the_next_cycle_goes_on(self) -> None:
+        cluster = direct()
+        controller = led(a_controller(cluster, Told(kv=0.78), SCALES))
+        whole = controller.parts.live.refresh
+
+        def broken() -> Any:
+            raise ZeroDivisionError("secret")
+
+        controller.parts.live.refresh = broken  # type: ignore[method-assign]
+        record = turned(controller)
+        assert (record.kind, cluster.replicas()) == (CycleKind.FAILED, 2)
+        assert "secret" not in controller.status()
+        controller.parts.live.refresh = whole  # type: ignore[method-assign]
+        turned(controller)
+        assert cluster.replicas() == 3
 
     def test_a_cycle_that_takes_too_long_changes_nothing(self) -> None:
         class Slow(Told):

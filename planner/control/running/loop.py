@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
@@ -52,6 +53,7 @@ from planner.control.running.sharding import is_ours, share_of
 
 __all__ = ["Loop", "Parts", "written_by"]
 
+_LOG: Final = logging.getLogger(__name__)
 _STATE_S: Final = 60.0
 """What is remembered of a large fleet takes longer to write than its record."""
 _LEASES: Final = " leases.coordination.k8s.io"
@@ -128,11 +130,39 @@ class Loop:
         """One cycle. It never raises: a fault of ours is a record of the kind FAILED, and replicas are held."""
         # Of a large fleet everything that is made stays until the end, and the collector would go through it again and again.
         with self.lock, collection_paused():
+            if self._begins:
+                self._forget()
             self.number += 1
-            record = self._turn(trigger)
+            try:
+                record = self._turn(trigger)
+            except Exception as cause:
+                # A fault of ours: nothing was decided, and whatever follows the gauge holds still.
+                _LOG.exception("event=cycle_broke number=%d", self.number)
+                record = self._broken(trigger, cause)
             self.ended_s = self.parts.clock.unix_s()
             self.parts.meters.set("last_cycle_timestamp_seconds", self.ended_s)
             return record
+
+    def _broken(self, trigger: str, cause: Exception) -> CycleRecord:
+        problem = f"the cycle broke ({type(cause).__name__}); replicas are held"
+        finding = Finding(subject="controller", problem=problem, remedy="a fault of ours; its log tells more")
+        self.parts.meters.count("cycles_total", kind=str(CycleKind.FAILED))
+        record = CycleRecord(
+            number=self.number,
+            at_s=self.parts.clock.unix_s(),
+            kind=CycleKind.FAILED,
+            controller=self.parts.who,
+            leader=self.parts.election.leading,
+            dry_run=not self.settings.act,
+            trigger=trigger[:500],
+            findings=(finding,),
+            report=CycleReport(complete=False),
+            previous=self.previous,
+        )
+        if self._new_findings(record):
+            self.keep(record)
+        self.findings, self.report = record.findings, record.report
+        return record
 
     @property
     def settings(self) -> ControllerSettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,8 +87,15 @@ def decision_row(decision: Decision, proposed: int | None) -> VariantDecision:
         desired=None if variant.wanted is None else max(0, decision.desired),
         reason=decision.reason,
         message=decision.message,
-        facts={str(name): value for name, value in decision.facts.items()},
+        facts={str(name)[:100]: value for name, value in decision.facts.items() if _is_figure(value)},
         victims=tuple(decision.victims),
+    )
+
+
+def _is_figure(value: object) -> bool:
+    """Whether a fact can be written down; a plug-in may say anything."""
+    return (
+        value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
     )
 
 
@@ -233,17 +241,22 @@ def _demand(verdict: Verdict) -> DemandRecord:
         role=_ROLES.get(verdict.role, Role.BOTH),
         policy=verdict.policy,
         unit=verdict.unit,
-        demand=max(0.0, verdict.demand),
-        capacity=max(0.0, verdict.capacity),
-        required=max(0.0, verdict.required),
-        spare=max(0.0, verdict.spare),
+        demand=_figure(verdict.demand),
+        capacity=_figure(verdict.capacity),
+        required=_figure(verdict.required),
+        spare=_figure(verdict.spare),
         facts={
             "analyzer": verdict.analyzer,
-            "anticipated": verdict.anticipated,
-            "utilization": verdict.utilization,
+            "anticipated": _figure(verdict.anticipated),
+            "utilization": None if verdict.utilization is None else _figure(verdict.utilization),
             "may": verdict.may,
         },
     )
+
+
+def _figure(value: float) -> float | None:
+    """A figure as records have them; None: it is none."""
+    return max(0.0, value) if math.isfinite(value) else None
 
 
 def _outcome(outcome: Outcome) -> ActuatorOutcome:
