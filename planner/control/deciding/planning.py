@@ -24,14 +24,16 @@ from models.solution import Solution, Status
 from models.units import PositiveSeconds, Share
 from models.value import Value
 from planner.catalog import Catalog
-from planner.clock import Clock
+from planner.clock import Clock, SystemClock
 from planner.control.analysis import Move, VariantRef, VariantSeen, Voices
 from planner.control.deciding.policy import Policy, Proposal, Proposed, Question
-from planner.control.deciding.published import VoiceOption, voices_of
+from planner.control.deciding.published import VoiceOption, token_policy, voices_of
 from planner.control.deciding.scenario_matching import match
 from planner.control.deciding.scenario_problem import ScenarioSizes, demand_rps, scenario_problem
 from planner.control.deciding.token_problem import TokenProblem, token_problem
 from planner.control.options import options_of
+from planner.errors import FleetPlanError
+from planner.optimization import SOLVERS
 from planner.optimization.protocol import SolveOptions
 from planner.optimization.warm import WarmStart
 from planner.planning import known_catalog, solve_with
@@ -71,6 +73,8 @@ def policy(options: Mapping[str, object], clock: Clock) -> Policy:
         ConfigurationError: an option is wrong.
     """
     told = options_of(PlannerOptions, "planner", options)
+    if told.solver not in SOLVERS:
+        SOLVERS.get(told.solver)  # says which there are
     if told.scenario is None:
         return _Planner(told)
     catalog = known_catalog()
@@ -88,6 +92,18 @@ class _Planner:
         return voices_of(self.options.analyzers)
 
     def propose(self, question: Question) -> Proposal:
+        try:
+            return self._planned(question)
+        except (FleetPlanError, ValueError, ArithmeticError) as cause:
+            # One service of which nobody can make a plan must not hold all others.
+            finding = Finding(
+                subject="policy planner",
+                problem=f"no plan could be made ({_words(cause)}); wva-v2 decides in this cycle",
+                remedy="absurd costs, sizes or counts of a service, or a limit of the solver",
+            )
+            return replace(token_policy({}, SystemClock()).propose(question), findings=(finding,))
+
+    def _planned(self, question: Question) -> Proposal:
         warm = question.warm if isinstance(question.warm, _Warm) else _Warm()
         stated, left = self._stated(question, warm)
         asked = token_problem(left, tolerance=self.options.tolerance)
@@ -140,6 +156,11 @@ class _Planner:
         left = tuple(one for one in question.services if one.seen.key not in taken)
         proposal = _counted(answer, variants, matched.findings)
         return replace(proposal, warm=replace(warm, scenario=answer.warm)), replace(question, services=left)
+
+
+def _words(cause: Exception) -> str:
+    """What may be repeated of a fault."""
+    return str(cause)[:500] if isinstance(cause, FleetPlanError) else type(cause).__name__
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ _UNIT: Final = 1000.0
 _LEAST, _MOST = 1e-6, 1e7
 _DEAREST: Final = 1e9
 _MOST_GPUS: Final = 10**5
+_MOST_REPLICAS: Final = 10_000
+_MOST_QUOTA: Final = 10**9
 _LONGEST_TOKENS: Final = 10**8
 """What people and engines may say is cut to what solvers can count; nothing real is anywhere near."""
 _NAME: Final = re.compile(NAME_PATTERN)
@@ -184,8 +186,9 @@ def _floors(question: Question, asked: _Asked) -> dict[VariantRef, int]:
 
 def _candidate(group: Group, seen: VariantSeen, pool: PoolState, floor: int) -> Candidate:
     carries, observed = group.carries[seen.ref], seen.observed
-    # A replica that carries less than a millionth of the demand would need more replicas than can be counted.
-    rated = min(_MOST, max(_LEAST, carries.rated / _UNIT, 1e-6 * _load(group)))
+    # A replica that carries next to nothing of the demand would need more replicas than anybody has.
+    rated = min(_MOST, max(_LEAST, carries.rated / _UNIT, _load(group) / _MOST_REPLICAS))
+    most = max(_MOST_REPLICAS, 2 * seen.wanted, floor)
     ready = min(observed.ready, seen.wanted)
     variant, service = VariantId(named(str(seen.ref))), ServiceId(named(group.key))
     return Candidate(
@@ -201,7 +204,7 @@ def _candidate(group: Group, seen: VariantSeen, pool: PoolState, floor: int) -> 
         surge_rps=max(rated, min(_MOST, carries.surge / _UNIT)),
         cost=min(_DEAREST, observed.cost),
         min_replicas=floor,
-        max_replicas=observed.max_replicas,
+        max_replicas=most if observed.max_replicas is None else min(most, observed.max_replicas),
         current=ready,
         pending=seen.wanted - ready,
         object=observed.target,
@@ -257,7 +260,9 @@ class _Pools:
 
     def of(self, variant: VariantObservation) -> PoolState:
         key = self._room.key_of(variant)
-        where = f"{variant.cluster or ''}/{variant.accelerator or _UNKNOWN}" if key is None else key
+        # What no inventory speaks of is nobody's to share.
+        where = str(ref_of(variant)) if key is None and self._room.free else key
+        where = where or f"{variant.cluster or ''}/{variant.accelerator or _UNKNOWN}"
         if where not in self._made:
             self._made[where] = self._pool(where.strip("/"), key, variant)
         return self._made[where]
@@ -301,7 +306,7 @@ def _quotas(room: Room, asked: _Asked, floors: Mapping[VariantRef, int]) -> tupl
         found += [
             Quota(
                 id=f"quota-{place}{'' if kind is None else f'-{named(kind or _UNKNOWN)}'}",
-                gpus=left + held,
+                gpus=min(_MOST_QUOTA, left + held),
                 accelerator=None if kind is None else AcceleratorId(named(kind or _UNKNOWN)),
                 namespace=named(quota.namespace),
                 cluster=quota.cluster,
