@@ -44,6 +44,7 @@ class Sight:
         self.best: Choice = NO_CHOICE
         self.proven = False
         self._turn = 0
+        self._missed = False
 
     def look(self, answer: MasterAnswer | None, bound: float) -> None:
         """Hear of a turn: its linear program, if there is one by now, and the bound."""
@@ -53,7 +54,9 @@ class Sight:
         if run.proves(self.at_hand, bound):
             self.proven = True
         elif answer is not None and run.ask.goal.terms and self._worthwhile(answer, bound):
-            self._take(mended(run.master, answer), bound, news=_NEWS)
+            found = mended(run.master, answer)
+            self._missed = not found.found
+            self._take(found, bound, news=_NEWS)
 
     def look_closer(self, relaxed: Relaxed, seconds_left: float) -> None:
         """At the end: from the linear program and from the plan at hand, among all patterns that are near.
@@ -84,10 +87,12 @@ class Sight:
         )
 
     def _worthwhile(self, answer: MasterAnswer, bound: float) -> bool:
-        """Whether a plan could be proven, or nobody has heard of one and it is the 1st, 2nd, 4th, ... turn."""
+        """Whether a plan could be proven, or nobody has heard of one; after one was missed, at the 4th, 8th, ... turn."""
         self._turn += 1
-        untold = self.at_hand is None and not self._turn & (self._turn - 1)
-        return untold or self._run.proves(answer.value + self._run.ask.goal.constant, bound)
+        if self._missed and self._turn & (self._turn - 1):
+            return False
+        provable = self._run.proves(answer.value + self._run.ask.goal.constant, bound)
+        return provable or (self.at_hand is None and not self._turn & (self._turn - 1))
 
     def _take(self, found: Choice, bound: float, *, news: float = 0.0) -> None:
         """Take a choice that is proven, or better than all before by more than some share, and keeps every row."""
