@@ -160,7 +160,9 @@ class TestNothingIsKnown:
         assert record.kind is CycleKind.DECIDED
         record.canonical_json()
 
-    def test_a_fault_of_ours_is_a_record_and_the_next_cycle_goes_on(self) -> None:
+    def test_a_fault_of_ours_is_a_record_and_the_next_cycle_goes_on(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         cluster = direct()
         controller = led(a_controller(cluster, Told(kv=0.78), SCALES))
         whole = controller.parts.live.refresh
@@ -171,7 +173,8 @@ class TestNothingIsKnown:
         controller.parts.live.refresh = broken  # type: ignore[method-assign]
         record = turned(controller)
         assert (record.kind, cluster.replicas()) == (CycleKind.FAILED, 2)
-        assert "secret" not in controller.status()
+        assert "secret" not in controller.status() + caplog.text
+        assert "event=cycle_broke" in caplog.text
         controller.parts.live.refresh = whole  # type: ignore[method-assign]
         turned(controller)
         assert cluster.replicas() == 3

@@ -13,6 +13,7 @@ from models.cycle_record import CycleRecord
 from models.observation import Finding
 from planner.control.cluster import Api, ClusterFault
 from planner.control.running.loop import Loop, Parts
+from planner.control.running.phases import place_of
 from planner.control.running.serving import StatusServer, serve
 from planner.control.running.triggering import Bell, Watches
 from planner.control.running.waking import Waking
@@ -164,9 +165,9 @@ class Controller:
         while not self._stop.is_set():
             try:
                 self.elect()
-            except Exception:
+            except Exception as cause:
                 # Nothing may end the election: whoever does not renew does not lead.
-                _LOG.exception("event=election_failed controller=%s", self.parts.who)
+                _LOG.error("event=election_failed error=%s", place_of(cause))
             self._stop.wait(self.loop.settings.lease.retry_s)
 
     def _wake(self) -> None:
@@ -179,9 +180,9 @@ class Controller:
                     if record is not None:
                         self.told(record)
                         self.bell.ring("a service woke")
-            except Exception:
+            except Exception as cause:
                 # The next look is in a moment.
-                _LOG.exception("event=waking_failed controller=%s", self.parts.who)
+                _LOG.error("event=waking_failed error=%s", place_of(cause))
             self._stop.wait(settings.waking.every_s)
 
     def _unwatched(self, subject: str, fault: ClusterFault) -> None:

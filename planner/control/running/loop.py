@@ -46,7 +46,7 @@ from planner.control.running.live import LiveConfiguration
 from planner.control.running.memory import LoopMemory
 from planner.control.running.metering import Meters
 from planner.control.running.observing import Eyes, Sight
-from planner.control.running.phases import Phases
+from planner.control.running.phases import Phases, place_of
 from planner.control.running.recording import Records
 from planner.control.running.recounting import CycleFacts, decision_row, record_of
 from planner.control.running.sharding import is_ours, share_of
@@ -137,11 +137,16 @@ class Loop:
                 record = self._turn(trigger)
             except Exception as cause:
                 # A fault of ours: nothing was decided, and whatever follows the gauge holds still.
-                _LOG.exception("event=cycle_broke number=%d", self.number)
+                _LOG.error("event=cycle_broke number=%d error=%s", self.number, place_of(cause))
                 record = self._broken(trigger, cause)
             self.ended_s = self.parts.clock.unix_s()
             self.parts.meters.set("last_cycle_timestamp_seconds", self.ended_s)
             return record
+
+    def _too_late(self, phases: Phases, settings: ControllerSettings) -> Finding:
+        self.parts.meters.count("late_cycles_total")
+        problem = f"the cycle took {phases.total_s:.1f} s and may take {settings.timeout_s:g} s; nothing was changed"
+        return Finding(subject="controller", problem=problem, remedy="a longer timeout_s, or more shards")
 
     def _broken(self, trigger: str, cause: Exception) -> CycleRecord:
         problem = f"the cycle broke ({type(cause).__name__}); replicas are held"
@@ -193,11 +198,7 @@ class Loop:
         findings = [*config_findings, *people_findings, *judged.decided.findings]
         if late:
             judged = replace(judged, decided=held_too_late(judged.decided), raised=self.memory.surged)
-            parts.meters.count("late_cycles_total")
-            problem = f"the cycle took {phases.total_s:.1f} s and may take {settings.timeout_s:g} s; nothing was changed"
-            findings.append(
-                Finding(subject="controller", problem=problem, remedy="a longer timeout_s, or more shards")
-            )
+            findings.append(self._too_late(phases, settings))
         facts = CycleFacts(
             number=self.number,
             who=parts.who,
@@ -248,6 +249,7 @@ class Loop:
             failed = False
         except Exception as cause:
             # A policy of others may raise whatever it likes; its words may hold what nobody may read.
+            _LOG.error("event=deciding_broke error=%s", place_of(cause))  # noqa: TRY400 - no words of others
             decided, state, failed = held_after_failure(observation, self.rows, cause), memory.deciding, True
         decided = replace(decided, findings=(*decided.findings, *leaving.findings))
         proposed = {ref_of(each.variant): each.desired for each in decided.decisions}

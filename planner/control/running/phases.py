@@ -1,14 +1,23 @@
-"""How long each phase of a cycle took."""
+"""How long each phase of a cycle took, and where one broke."""
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from planner.clock import Clock
 
-__all__ = ["Phases"]
+__all__ = ["Phases", "place_of"]
+
+
+def place_of(cause: BaseException) -> str:
+    """Kind and place of a fault, for the log: its words may hold what nobody may read."""
+    frames = traceback.extract_tb(cause.__traceback__)
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-3:]]
+    return f"{type(cause).__name__} at {' > '.join(places) or 'nowhere'}"
 
 
 @dataclass(slots=True)
