@@ -249,7 +249,7 @@ class Loop:
             failed = False
         except Exception as cause:
             # A policy of others may raise whatever it likes; its words may hold what nobody may read.
-            _LOG.error("event=deciding_broke error=%s", place_of(cause))  # noqa: TRY400 - no words of others
+            _LOG.error("event=deciding_broke error=%s", place_of(cause))
             decided, state, failed = held_after_failure(observation, self.rows, cause), memory.deciding, True
         decided = replace(decided, findings=(*decided.findings, *leaving.findings))
         proposed = {ref_of(each.variant): each.desired for each in decided.decisions}
