@@ -125,8 +125,10 @@ class Kit:
 
 
 def roles() -> list[dict[str, Any]]:
-    paths = ["base/rbac.yaml", *(str(path.relative_to(KIT)) for path in sorted(KIT.glob("ways/*/rbac.yaml")))]
-    return documents(*paths)
+    """Roles and bindings of the controller; what has an account of its own is of other commands."""
+    ways = [documents(str(path.relative_to(KIT))) for path in sorted(KIT.glob("ways/*/rbac.yaml"))]
+    ours = [way for way in ways if not any(each["kind"] == "ServiceAccount" for each in way)]
+    return [*documents("base/rbac.yaml"), *(each for way in ours for each in way)]
 
 
 def pairs_of(role: Mapping[str, Any]) -> Iterator[Pair]:
