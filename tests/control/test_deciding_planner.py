@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from models.observation import Observation, QuotaObservation, VariantObservation
+from planner.clock import Clock
+from planner.control.deciding import Decider, Policy, PolicyFactory
+from planner.control.deciding.planning import PlannerOptions, PlannerPolicy
+from planner.registry import Registry
 from tests.observed_fleets import Cycles, a_pool, a_variant, engines_of, observed, some_traffic
 
 CAPACITY = 12_800.0
@@ -218,3 +223,17 @@ class TestLasting:
         assert cycles(loaded(a_variant(ready=4), 3.9 * CAPACITY)) == {"v": 4}
         assert cycles.last is not None
         assert cycles.last.findings
+
+    def test_where_no_plan_can_be_made_the_published_rule_decides(self) -> None:
+        """A solver that was there when the policy was opened, and is not any more."""
+        registry: Registry[PolicyFactory] = Registry("policy", {"planner": f"{__name__}:without_a_solver"})
+        cycles = Cycles(policy="planner")
+        cycles.decider = Decider(clock=cycles.clock, policies=registry)
+        full = loaded(a_variant(ready=4), 3.9 * CAPACITY)
+        assert cycles(full) == Cycles(policy="wva-v2")(full) == {"v": 5}
+        assert cycles.last is not None
+        assert "wva-v2 decides" in cycles.last.findings[0].problem
+
+
+def without_a_solver(options: Mapping[str, object], clock: Clock) -> Policy:
+    return PlannerPolicy(PlannerOptions(solver="gone"))

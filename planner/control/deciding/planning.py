@@ -32,14 +32,14 @@ from planner.control.deciding.scenario_matching import match
 from planner.control.deciding.scenario_problem import ScenarioSizes, demand_rps, scenario_problem
 from planner.control.deciding.token_problem import TokenProblem, token_problem
 from planner.control.options import options_of
-from planner.errors import FleetPlanError
+from planner.errors import FleetPlanError, TemporaryError
 from planner.optimization import SOLVERS
 from planner.optimization.protocol import SolveOptions
 from planner.optimization.warm import WarmStart
 from planner.planning import known_catalog, solve_with
 from planner.scenario import load_scenario
 
-__all__ = ["PlannerOptions", "policy"]
+__all__ = ["PlannerOptions", "PlannerPolicy", "policy"]
 
 _SERVED: Final = 1e-3
 """Share of a demand that may stay unserved before a service counts as short."""
@@ -76,22 +76,32 @@ def policy(options: Mapping[str, object], clock: Clock) -> Policy:
     if told.solver not in SOLVERS:
         SOLVERS.get(told.solver)  # says which there are
     if told.scenario is None:
-        return _Planner(told)
+        return PlannerPolicy(told)
     catalog = known_catalog()
-    return _Planner(told, ScenarioSizes(load_scenario(told.scenario, catalog=catalog)), catalog)
+    return PlannerPolicy(told, ScenarioSizes(load_scenario(told.scenario, catalog=catalog)), catalog)
 
 
 @dataclass(frozen=True, slots=True)
-class _Planner:
+class PlannerPolicy:
+    """See the module.
+
+    Attributes:
+        options: how it works.
+        sizes: of a scenario; None: there is none.
+        catalog: names of accelerators and LLMs, where there is a scenario.
+    """
+
     options: PlannerOptions
     sizes: ScenarioSizes | None = None
     catalog: Catalog | None = None
 
     @property
     def voices(self) -> Voices:
+        """See :class:`~planner.control.deciding.policy.Policy`."""
         return voices_of(self.options.analyzers)
 
     def propose(self, question: Question) -> Proposal:
+        """See :class:`~planner.control.deciding.policy.Policy`; where no plan can be made, what ``wva-v2`` proposes."""
         try:
             return self._planned(question)
         except (FleetPlanError, ValueError, ArithmeticError) as cause:
@@ -99,7 +109,7 @@ class _Planner:
             finding = Finding(
                 subject="policy planner",
                 problem=f"no plan could be made ({_words(cause)}); wva-v2 decides in this cycle",
-                remedy="absurd costs, sizes or counts of a service, or a limit of the solver",
+                remedy="more time (time_limit_s), another solver, or costs, sizes and counts that are real",
             )
             return replace(token_policy({}, SystemClock()).propose(question), findings=(finding,))
 
@@ -200,7 +210,7 @@ def _solved(problem: Problem, options: PlannerOptions, warm: object | None) -> _
     )
     result = solve_with(problem, solver=options.solver, options=how)
     if result.solution.status is not Status.INFEASIBLE or problem.mode is Mode.UNCONSTRAINED:
-        return _Answer(problem, result.solution, result.warm)
+        return _Answer(problem, _plan_of(result.solution), result.warm)
     loose = problem.but(mode=Mode.UNCONSTRAINED, quotas=(), power=(), spend_usd_per_h=None, max_changes=None)
     result = solve_with(loose, solver=options.solver, options=replace(how, warm=None))
     finding = Finding(
@@ -208,20 +218,22 @@ def _solved(problem: Problem, options: PlannerOptions, warm: object | None) -> _
         problem="what runs and starts breaks a limit already: planned without limits, growth is granted from what is free",
         remedy="quotas or nodes that were lowered below what runs, or counts of accelerators that do not agree",
     )
-    return _Answer(loose, result.solution, result.warm, (finding,))
+    return _Answer(loose, _plan_of(result.solution), result.warm, (finding,))
+
+
+def _plan_of(solution: Solution) -> Solution:
+    """A solution that has a plan.
+
+    Raises:
+        TemporaryError: it has none; the next cycle may find one.
+    """
+    if not solution.has_plan:
+        raise TemporaryError(f"{solution.status} after all the time that there was")
+    return solution
 
 
 def _answered(asked: TokenProblem, answer: _Answer) -> Proposal:
     solution = answer.solution
-    if not solution.has_plan:
-        finding = Finding(
-            subject="policy planner",
-            problem=f"no plan was found ({solution.status}); its services are held",
-            remedy="more time (time_limit_s), or another solver",
-        )
-        return Proposal(
-            wishes={}, problem=answer.problem, findings=(*asked.findings, *answer.findings, finding)
-        )
     short = _short(asked, solution)
     facts: dict[str, Fact] = {"solver": solution.proof.solver, "status": solution.status.value}
     gap = next((level.gap for level in solution.proof.levels if level.name == "cost"), None)
@@ -256,13 +268,6 @@ def _counted(answer: _Answer, variants: Mapping[str, VariantSeen], findings: tup
     """Wishes from a plan over pools: a variant is to have what it has in all of them."""
     solution, problem = answer.solution, answer.problem
     told = (*findings, *answer.findings)
-    if not solution.has_plan:
-        finding = Finding(
-            subject="policy planner",
-            problem=f"no plan was found for the scenario ({solution.status}); its services are held",
-            remedy="more time (time_limit_s), or another solver",
-        )
-        return Proposal(wishes={}, problem=problem, findings=(*told, finding))
     counts: dict[VariantRef, int] = {}
     carries: dict[VariantRef, float] = {}
     asked: dict[VariantRef, float] = {}
