@@ -19,6 +19,7 @@ from models.value import Value
 __all__ = [
     "ControllerSettings",
     "Extension",
+    "ForecastSettings",
     "LeaseSettings",
     "LiveSettings",
     "Override",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
+
+_FEWEST_STEPS, _MOST_STEPS = 10, 50_000
 
 
 class Extension(Value):
@@ -81,6 +84,19 @@ class Rules(Value):
     )
     itl_s: PositiveSeconds | None = Field(
         None, description="inter-token latency that is promised, s; None: none"
+    )
+    forecast: bool = Field(False, description="demand is what comes until a replica started now is there")
+    forecast_quantile: Share = Field(0.9, gt=0, description="of the forecast that is planned for")
+    forecast_season_s: PositiveSeconds = Field(
+        86_400.0, ge=60, le=2_678_400, description="after so long demand is as before, s"
+    )
+    forecast_lead_s: PositiveSeconds | None = Field(
+        None,
+        le=86_400,
+        description="until what is ordered now is there, s; None: as long as its slowest variant was seen to start",
+    )
+    forecast_most: Ratio = Field(
+        4.0, ge=1, le=1000, description="a forecast counts for so many times what is observed at most"
     )
     paused: bool = Field(False, description="people asked that nothing is changed")
 
@@ -134,6 +150,11 @@ class Override(Who):
     stuck_s: PositiveSeconds | None = Field(None, le=86_400, description="see rules")
     ttft_s: PositiveSeconds | None = Field(None, description="see rules")
     itl_s: PositiveSeconds | None = Field(None, description="see rules")
+    forecast: bool | None = Field(None, description="see rules")
+    forecast_quantile: Share | None = Field(None, gt=0, description="see rules")
+    forecast_season_s: PositiveSeconds | None = Field(None, ge=60, le=2_678_400, description="see rules")
+    forecast_lead_s: PositiveSeconds | None = Field(None, le=86_400, description="see rules")
+    forecast_most: Ratio | None = Field(None, ge=1, le=1000, description="see rules")
     paused: bool | None = Field(None, description="see rules")
 
     @property
@@ -233,6 +254,28 @@ class WakingSettings(Value):
     every_s: PositiveSeconds = Field(0.1, ge=0.01, le=60, description="between two looks at the queues, s")
 
 
+class ForecastSettings(Value):
+    """What is kept of the past for forecasts, and how long a cycle may work on them."""
+
+    step_s: PositiveSeconds = Field(60.0, ge=10, le=3600, description="means over so long are kept, s")
+    history_s: PositiveSeconds = Field(
+        259_200.0, le=10_368_000, description="so far back; two seasons at least, s"
+    )
+    budget_s: PositiveSeconds = Field(
+        0.2, le=60, description="of a cycle; services take turns where it is too short, s"
+    )
+
+    @model_validator(mode="after")
+    def _can_be_kept(self) -> Self:
+        steps = self.history_s / self.step_s
+        if not _FEWEST_STEPS <= steps <= _MOST_STEPS:
+            raise ValueError(
+                f"history_s {self.history_s:g} is {steps:,.0f} steps of step_s {self.step_s:g}; "
+                f"allowed: {_FEWEST_STEPS} to {_MOST_STEPS:,}"
+            )
+        return self
+
+
 class ControllerSettings(Value):
     """Everything that a controller is told."""
 
@@ -280,6 +323,9 @@ class ControllerSettings(Value):
     respect_manual: bool = Field(
         True, description="replicas that people set by hand stay until they are released"
     )
+    forecasting: ForecastSettings = Field(
+        ForecastSettings(), description="how services with a forecast are foretold"
+    )
     freshness: FreshnessLimits = Field(FreshnessLimits(), description="how old metrics may be")
     sharding: Sharding = Field(Sharding(), description="which services are ours")
     lease: LeaseSettings = Field(LeaseSettings(), description="who leads")
@@ -297,6 +343,23 @@ class ControllerSettings(Value):
             except ValueError as cause:
                 said = next(iter(getattr(cause, "errors", list)()), {"msg": str(cause)})["msg"]
                 faults.append(f"overrides[{place}]: {str(said).removeprefix('Value error, ')}")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+    @model_validator(mode="after")
+    def _seasons_are_kept(self) -> Self:
+        faults = []
+        named: list[tuple[str, Rules | Override]] = [("rules", self.rules)]
+        named += [(f"overrides[{n}]", each) for n, each in enumerate(self.overrides)]
+        for place, each in named:
+            foretold = self.rules.forecast if each.forecast is None else each.forecast
+            season_s = each.forecast_season_s or self.rules.forecast_season_s
+            if foretold and 2 * season_s > self.forecasting.history_s:
+                faults.append(
+                    f"{place}: forecast_season_s {season_s:g} twice is more than forecasting.history_s "
+                    f"{self.forecasting.history_s:g}: nothing could be tried on the past"
+                )
         if faults:
             raise ValueError("; ".join(faults))
         return self

@@ -67,6 +67,10 @@ class DemandRecord(Value):
     policy: str = Field("", description="who analyzed it")
     unit: str = Field("", description="of the figures, e.g. token, req/s")
     demand: Ratio | None = Field(None, description="what is asked for now; None: unknown")
+    expected: Ratio | None = Field(
+        None, description="what is planned for, of a forecast; None: what is asked for now"
+    )
+    forecast: str = Field("", description="who foretold it, or why nobody is believed; empty: not asked for")
     capacity: Ratio | None = Field(None, description="what ready replicas carry; None: unknown")
     required: Ratio | None = Field(None, description="capacity that is missing; None: unknown")
     spare: Ratio | None = Field(None, description="capacity that may go; None: unknown")

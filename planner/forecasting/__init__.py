@@ -5,11 +5,12 @@ from __future__ import annotations
 from planner.forecasting.backtesting import backtest
 from planner.forecasting.choosing import best_forecast
 from planner.forecasting.methods import METHODS, Drift, LastValue, Method, SeasonalNaive
-from planner.forecasting.outlook import History, Outlook, outlook
+from planner.forecasting.outlook import Choice, History, Outlook, chosen, looked_again, outlook
 from planner.forecasting.series import Series, series_of
 
 __all__ = [
     "METHODS",
+    "Choice",
     "Drift",
     "History",
     "LastValue",
@@ -19,6 +20,8 @@ __all__ = [
     "Series",
     "backtest",
     "best_forecast",
+    "chosen",
+    "looked_again",
     "outlook",
     "series_of",
 ]

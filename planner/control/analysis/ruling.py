@@ -28,6 +28,11 @@ _OF_SERVICE = (
     "ttft_s",
     "itl_s",
     "delta",
+    "forecast",
+    "forecast_quantile",
+    "forecast_season_s",
+    "forecast_lead_s",
+    "forecast_most",
 )
 _AGREED = ("cluster", "name", "role", "accelerator")
 _Weighted = Sequence[tuple[Rules, float]]

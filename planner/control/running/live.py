@@ -21,7 +21,7 @@ __all__ = ["LIVE", "LiveConfiguration"]
 LIVE: Final = frozenset(
     {
         "cycle_s", "timeout_s", "trigger_s", "paused", "constrained", "policies", "rules", "overrides", "change_windows",
-        "freezes", "maintenance", "leave_cordoned", "respect_manual", "freshness", "waking",
+        "freezes", "maintenance", "leave_cordoned", "respect_manual", "freshness", "waking", "forecasting",
     }
 )  # fmt: skip
 """What a ConfigMap may set. Where we act, as whom and through what is for those alone who start the controller."""
