@@ -10,6 +10,7 @@ from pydantic import Field
 from models.engine import EngineArguments
 from models.hardware import Pool
 from models.ids import Name
+from models.resize_operation import OperationPhase
 from models.units import Count, EpochSeconds, PositiveCount, Ratio, Rps, Seconds
 from models.value import Value
 from models.variant import KubernetesObject, Role
@@ -22,6 +23,7 @@ __all__ = [
     "FreshnessLimits",
     "Observation",
     "QuotaObservation",
+    "ResizeObservation",
     "TrafficObservation",
     "VariantObservation",
 ]
@@ -101,6 +103,28 @@ class EngineObservation(Value):
     request_rps: _Rps | None = Field(None, description="requests per second over the last minute")
     power_w: _Number | None = Field(None, description="draw of its accelerators, W")
 
+    @property
+    def rank(self) -> int:
+        """Data-parallel rank behind its address, as its name tells: ``pod:port/rank``; 0 where it has none."""
+        _, slash, last = self.instance.rpartition("/")
+        return int(last) if slash and last.isdecimal() else 0
+
+
+class ResizeObservation(Value):
+    """The last resize of an elastic deployment, as its record tells."""
+
+    phase: OperationPhase | None = Field(None, description="where it is; None: the record cannot be read")
+    since_s: EpochSeconds = Field(0.0, description="when it came there, seconds of the epoch")
+    from_ranks: PositiveCount | None = Field(None, description="data-parallel ranks before")
+    to_ranks: PositiveCount | None = Field(None, description="ranks that were asked for")
+    ranks: PositiveCount | None = Field(
+        None, description="ranks that serve; None: it is not over, or not known"
+    )
+    resizing_until_s: EpochSeconds | None = Field(
+        None,
+        description="from when on all its capacity is there, seconds of the epoch; None: it runs, or people must look",
+    )
+
 
 class Condition(Value):
     """A readiness gate of a variant, as Kubernetes conditions are."""
@@ -138,6 +162,7 @@ class VariantObservation(Value):
     written_by: str = Field("", description="field manager that wrote spec.replicas last; empty: unknown")
     written_at: str = Field("", description="when, as the API says it (ISO 8601); empty: unknown")
     conditions: tuple[Condition, ...] = Field((), description="readiness gates")
+    resize: ResizeObservation | None = Field(None, description="its last resize; None: it never had one")
 
     @property
     def service(self) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from models.elastic import ElasticEngine
 from models.resize_call import CallVerdict
-from models.units import EpochSeconds, PositiveCount, PositiveSeconds
+from models.units import EpochSeconds, PositiveCount, PositiveSeconds, Seconds
 from models.value import Value
 
 __all__ = ["TERMINAL", "OperationEntry", "OperationLimits", "OperationPhase", "ResizeOperation"]
@@ -46,6 +46,9 @@ class OperationLimits(Value):
     )
     verify_s: PositiveSeconds = Field(
         180.0, description="until the new size is seen and answers as before, s"
+    )
+    balance_s: Seconds = Field(
+        60.0, description="after it, until experts have moved and the whole capacity is there, s"
     )
 
     @property
@@ -103,6 +106,14 @@ class ResizeOperation(Value):
     def over(self) -> bool:
         """Whether nothing more will be done by itself."""
         return self.phase in TERMINAL
+
+    @property
+    def settled_s(self) -> float | None:
+        """From when on its capacity is all there, seconds of the epoch; None: it runs, or people must look."""
+        if not self.over or self.phase is OperationPhase.NEEDS_PEOPLE:
+            return None
+        changed = self.called_s is not None and self.answer is not CallVerdict.REFUSED
+        return self.since_s + (self.limits.balance_s if changed else 0.0)
 
     def noted(self, text: str, now_s: float, **changes: object) -> ResizeOperation:
         """The same with a line more, and with these fields changed; a new phase begins now."""

@@ -303,7 +303,9 @@ def ordered(
         urls=urls,
         from_ranks=picture.current,
         to_ranks=ranks,
-        limits=OperationLimits(total_s=max(line.ways[0].total.high_s, 1.0)),
+        limits=OperationLimits(
+            total_s=max(line.ways[0].total.high_s, 1.0), balance_s=line.ways[0].balance.high_s
+        ),
         started_s=now_s,
         since_s=now_s,
     )

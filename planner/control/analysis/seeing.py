@@ -173,7 +173,11 @@ def _variant(
     if not variant.ready:
         return VariantSeen(ref=ref, name=name, observed=variant, rules=book.of(variant))
     ready = set(variant.pods)
-    mine = [one for one in engines if not ready or not one.pod or one.pod in ready]
+    mine = [
+        one
+        for one in engines
+        if (not ready or not one.pod or one.pod in ready) and not _has_left(one, variant)
+    ]
     states = [freshness.of(one.age_s) for one in mine]
     usable = [
         one for one, state in zip(mine, states, strict=True) if state in (Freshness.FRESH, Freshness.STALE)
@@ -191,3 +195,11 @@ def _variant(
         silent=silent,
         freshness=Freshness.MISSING if unseen else _WORSE[worst],
     )
+
+
+def _has_left(engine: EngineObservation, variant: VariantObservation) -> bool:
+    """Whether it is a rank that a resize has ended: its series stay with their last values until a restart."""
+    resize = variant.resize
+    if resize is None or resize.ranks is None or engine.rank < resize.ranks:
+        return False
+    return engine.started_s is None or engine.started_s <= resize.since_s

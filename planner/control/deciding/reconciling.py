@@ -19,6 +19,7 @@ MOVED: Final = "ReplicasMoved"
 EDITED: Final = "Edited"
 UNKNOWN: Final = "ClusterUnknown"
 _PAUSED: Final = "Paused"
+_RESIZING: Final = "Resizing"
 _CONSTRAINED: Final = "ResourceConstrained"
 _COMPARED: Final = (
     "model",
@@ -77,6 +78,11 @@ def _against(decision: Decision, now: VariantObservation, *, complete: bool) -> 
     edited = [name for name in _COMPARED if getattr(now, name) != getattr(before, name)]
     checks = (
         (now.paused, _PAUSED, "people asked that nothing is changed"),
+        (
+            now.resize is not None and now.resize.resizing_until_s is None,
+            _RESIZING,
+            "it changes its size by now",
+        ),
         (
             not min(before.wanted, decision.desired) <= now.wanted <= max(before.wanted, decision.desired),
             MOVED,

@@ -13,6 +13,7 @@ from planner.control.cluster.kinds import (
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
+    LEASES,
     NAMESPACES,
     NODES,
     PODS,
@@ -23,6 +24,7 @@ from planner.control.cluster.kinds import (
     VARIANT_AUTOSCALINGS,
 )
 from planner.control.cluster.reading import Object
+from planner.control.cluster.resize_records import MARK
 
 __all__ = ["CAPACITY_KINDS", "KINDS", "VARIANT_KINDS", "Snapshot", "snapshot"]
 
@@ -34,14 +36,16 @@ VARIANT_KINDS: Final = (
 CAPACITY_KINDS: Final = (NODES, PODS)
 """Without one of these it is not known what is free."""
 KINDS: Final = tuple(
-    dict.fromkeys((*CAPACITY_KINDS, *VARIANT_KINDS, REPLICA_SETS, NAMESPACES, RESOURCE_QUOTAS))
+    dict.fromkeys((*CAPACITY_KINDS, *VARIANT_KINDS, REPLICA_SETS, NAMESPACES, RESOURCE_QUOTAS, LEASES))
 )
 """All that is read, each once."""
 _LOSSES: Final[Mapping[Kind, str]] = {
     REPLICA_SETS: "pods go to the Deployment that their ReplicaSet is named after",
     NAMESPACES: "namespaces that are excluded or paused are not known",
     RESOURCE_QUOTAS: "quotas are not known",
+    LEASES: "resizes of elastic deployments are not known, and variants are judged while they run",
 }
+_RESIZES: Final = ",".join(f"{name}={value}" for name, value in MARK.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +132,7 @@ class _Reader:
     def _all(self, kind: Kind, namespace: str) -> tuple[Object, ...]:
         if kind is REPLICA_SETS:
             return self._api.list(kind, namespace, metadata=True).items
-        labels = self._node_selector if kind is NODES else ""
+        labels = {NODES: self._node_selector, LEASES: _RESIZES}.get(kind, "")
         found = self._api.list_if_served(kind, namespace, labels=labels)
         return () if found is None else found.items
 

@@ -10,10 +10,13 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from models.observation import Condition, Finding, VariantObservation
-from planner.control.cluster.kinds import PODS, WORKLOADS
+from planner.control.cluster.kinds import LEASES, PODS, WORKLOADS
+from planner.control.cluster.reading import name_of, namespace_of
+from planner.control.cluster.resize_records import record_name
 from planner.control.discovery.naming import Names
 from planner.control.discovery.nodes import NodeSeen
 from planner.control.discovery.pods import Owner, PodSeen
+from planner.control.discovery.resizes import resize_of
 from planner.control.discovery.scalers import HELD, PAUSED, Declared, is_true
 from planner.control.discovery.scheduling import selector_labels, selects
 from planner.control.discovery.snapshot import Snapshot
@@ -75,8 +78,11 @@ def observe_variants(
     """
     findings: list[Finding] = []
     found: list[VariantObservation] = []
+    leases = {(namespace_of(each), name_of(each)): each for each in seen.of(LEASES)}
     for each in declared:
         fields = _fields(each, fleet, seen, names, findings)
+        lease = leases.get((each.namespace, record_name(each.target[2])))
+        fields["resize"] = resize_of(lease, each.subject, findings)
         fields["paused"] = fields["paused"] or each.namespace in paused_namespaces
         try:
             found.append(VariantObservation.model_validate(fields))

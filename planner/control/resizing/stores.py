@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 from pathlib import Path
 from typing import Final
 
@@ -14,14 +13,12 @@ from models.resize_operation import TERMINAL, ResizeOperation
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import LEASES
 from planner.control.cluster.reading import text_at
+from planner.control.cluster.resize_records import MARK, RECORD, record_name, record_of
 from planner.errors import SafetyGateError, TemporaryError
 
 __all__ = ["ANNOTATION", "FileStore", "LeaseStore"]
 
-ANNOTATION: Final = "fleetplan.dev/resize"
-_PREFIX: Final = "fleetplan-resize-"
-_LONGEST: Final = 200_000
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9-]+")
+ANNOTATION: Final = RECORD
 
 
 class LeaseStore:
@@ -35,7 +32,7 @@ class LeaseStore:
 
     def __init__(self, api: Api, namespace: str, name: str) -> None:
         self._api, self._namespace = api, namespace
-        self._name = (_PREFIX + _NOT_IN_NAMES.sub("-", name.lower()))[:253].strip("-")
+        self._name = record_name(name)
         self._version: str | None = None
 
     def close(self) -> None:
@@ -48,15 +45,15 @@ class LeaseStore:
         except ClusterFault as fault:
             raise TemporaryError(f"the record of the resize cannot be read: {fault}") from fault
         self._version = None if found is None else text_at(found, "metadata", "resourceVersion")
-        text = (
-            "" if found is None else text_at(found, "metadata", "annotations", ANNOTATION, longest=_LONGEST)
-        )
-        return _read(text, f"Lease {self._namespace}/{self._name}") if text else None
+        try:
+            return record_of(found)
+        except ValidationError as cause:
+            raise _unreadable(f"Lease {self._namespace}/{self._name}", cause) from None
 
     def save(self, operation: ResizeOperation) -> None:
         """See :class:`planner.control.resizing.world.OperationStore`."""
         _refuse_other(self.load(), operation)
-        metadata = {"name": self._name, "annotations": {ANNOTATION: operation.model_dump_json()}}
+        metadata = {"name": self._name, "labels": MARK, "annotations": {RECORD: operation.model_dump_json()}}
         holder = {} if operation.phase in TERMINAL else {"holderIdentity": operation.id}
         try:
             if self._version is None:
@@ -92,7 +89,10 @@ class FileStore:
             return None
         except (OSError, UnicodeDecodeError) as cause:
             raise TemporaryError(f"{self._path} cannot be read: {cause}") from cause
-        return _read(text, str(self._path))
+        try:
+            return ResizeOperation.model_validate_json(text)
+        except ValidationError as cause:
+            raise _unreadable(str(self._path), cause) from None
 
     def save(self, operation: ResizeOperation) -> None:
         """See :class:`planner.control.resizing.world.OperationStore`."""
@@ -131,15 +131,12 @@ class FileStore:
             self._held = None
 
 
-def _read(text: str, where: str) -> ResizeOperation:
-    try:
-        return ResizeOperation.model_validate_json(text)
-    except ValidationError as cause:
-        # What cannot be read may be a resize that runs: nobody may start another one over it.
-        raise SafetyGateError(
-            f"{where} holds a record that cannot be read ({cause.error_count()} errors); see what the deployment does, "
-            "then delete it"
-        ) from None
+def _unreadable(where: str, cause: ValidationError) -> SafetyGateError:
+    """What cannot be read may be a resize that runs: nobody may start another one over it."""
+    return SafetyGateError(
+        f"{where} holds a record that cannot be read ({cause.error_count()} errors); see what the deployment does, "
+        "then delete it"
+    )
 
 
 def _refuse_other(there: ResizeOperation | None, operation: ResizeOperation) -> None:

@@ -125,7 +125,7 @@ def _reading(settings: ControllerSettings) -> Iterator[Need]:
     for kind in KINDS:
         if kind is NODES and elsewhere:
             continue
-        must = kind.namespaced or kind in CAPACITY_KINDS
+        must = (kind.namespaced or kind in CAPACITY_KINDS) and kind is not LEASES
         if kind is PODS and settings.namespaces:
             yield Need(Rule(kind, "list"), "GPUs that pods of other namespaces hold", must=False)
         for namespace in _spaces(settings, kind):

@@ -23,6 +23,7 @@ class Code(StrEnum):
     SCALED_TO_ZERO = "ScaledToZero"
     PAUSED = "Paused"
     TARGET_NOT_FOUND = "TargetNotFound"
+    RESIZING = "Resizing"
     METRICS = "MetricsUnavailable"
     FAILED = "OptimizationFailed"
     KEPT_ONE = "KeptOne"
