@@ -144,8 +144,12 @@ class HttpEngine:
     def in_flight(self, first: int) -> float | None:
         """Requests that run on, or wait for, the ranks from this number on; None: one of them does not say."""
         external = self._engine.load_balancing is LoadBalancing.EXTERNAL
+        # Addresses are those of all ranks that may be: those that are not there have nothing to say.
+        last = self._serving_ranks() if external else None
+        if external and last is None:
+            return None
         total = 0.0
-        for url in self._urls[first:] if external else self._urls[:1]:
+        for url in self._urls[first:last] if external else self._urls[:1]:
             page = self._looked(ResizeCall(method="GET", url=f"{url.rstrip('/')}/metrics", timeout_s=_LOOK_S))
             if page is None or page[0] != _OK:
                 return None
