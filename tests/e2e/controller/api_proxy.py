@@ -6,12 +6,12 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from tests.e2e.controller.background import Background, Request, answer, closing_writer, read_request
+from tests.e2e.controller.background import Background, Listener, Request, answer, read_request
 from tests.e2e.kube.control_plane import ControlPlane, openssl
 from tests.loopback import free_port
 
@@ -74,7 +74,7 @@ class ApiProxy:
         self._background = background
         self._folder = folder
         self._port = free_port()
-        self._server: asyncio.Server | None = None
+        self._listener = Listener(self._serve)
 
     def __enter__(self) -> Self:
         subject = ("-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3", "-subj", "/CN=proxy")
@@ -84,7 +84,7 @@ class ApiProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._background.run(self._close())
+        self._background.run(self._listener.close())
 
     def kubeconfig(self, user: str = "admin") -> Path:
         """A kubeconfig of a user that leads through the proxy."""
@@ -105,25 +105,20 @@ class ApiProxy:
     async def _open(self) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._folder / "crt", self._folder / "key")
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, ssl=context)
-
-    async def _close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        await self._listener.listen("127.0.0.1", self._port, tls=context)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with closing_writer(writer):
-            asked = await read_request(reader)
-            if asked is None or self.away:
-                return
-            fault = self.fails(asked) or Failing()
-            await asyncio.sleep(fault.slow_s)
-            if fault.status is None:
-                await self._hand_on(asked, writer, loses=fault.loses)
-            else:
-                self.calls.append((asked.method, asked.path, fault.status))
-                said = {"Content-Type": "application/json"} | dict(fault.headers)
-                await answer(writer, fault.status, _refusal(fault.status), said)
+        asked = await read_request(reader)
+        if asked is None or self.away:
+            return
+        fault = self.fails(asked) or Failing()
+        await asyncio.sleep(fault.slow_s)
+        if fault.status is None:
+            await self._hand_on(asked, writer, loses=fault.loses)
+        else:
+            self.calls.append((asked.method, asked.path, fault.status))
+            said = {"Content-Type": "application/json"} | dict(fault.headers)
+            await answer(writer, fault.status, _refusal(fault.status), said)
 
     async def _hand_on(self, asked: Request, writer: asyncio.StreamWriter, *, loses: bool) -> None:
         """Carry a call to the API server and its answer back, watches too, piece by piece."""
@@ -151,8 +146,6 @@ class ApiProxy:
             yield reader, writer
         finally:
             writer.close()
-            with suppress(OSError, asyncio.CancelledError):
-                await writer.wait_closed()
 
 
 def _closing(head: bytes) -> bytes:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+import ssl
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Thread
 from typing import Any, Self, TypeVar
 
-__all__ = ["TEXT", "Background", "Request", "answer", "closing_writer", "read_request"]
+__all__ = ["TEXT", "Background", "Listener", "Request", "answer", "read_request"]
 
 T = TypeVar("T")
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
 TEXT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 """A page of metrics. OpenMetrics would change the names of vLLM."""
@@ -89,12 +91,41 @@ async def answer(
         await writer.drain()
 
 
-@asynccontextmanager
-async def closing_writer(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-    """Close a connection with the block, whatever became of it."""
-    try:
-        yield
-    finally:
-        writer.close()
-        with suppress(OSError, asyncio.CancelledError):
-            await writer.wait_closed()
+class Listener:
+    """Serves each connection by a coroutine.
+
+    Args:
+        serve: is given both ends; the connection ends with it.
+    """
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self._server: asyncio.Server | None = None
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    async def listen(self, address: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Begin to listen."""
+        self._server = await asyncio.start_server(self._connected, address, port, ssl=tls)
+
+    async def close(self) -> None:
+        """Listen no more; connections that are open break off."""
+        if self._server is not None:
+            self._server.close()
+        tasks, writers = list(self._open), list(self._open.values())
+        for writer in writers:
+            writer.transport.abort()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The loop itself holds tasks weakly.
+        task = asyncio.create_task(self._served(reader, writer))
+        self._open[task] = writer
+        task.add_done_callback(lambda done: self._open.pop(done, None))
+
+    async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._serve(reader, writer)
+        finally:
+            writer.close()

@@ -41,7 +41,7 @@ def settings_of(
         "sources": [{"name": "prometheus", "options": source}],
         "actuators": [{"name": "draining", "options": drain}, {"name": "gauge"}],
         "rules": rules,
-        "lease": {"namespace": namespace, "lease_s": 4, "renew_s": 3, "retry_s": 0.5},
+        "lease": {"namespace": namespace, "lease_s": 6, "renew_s": 4.5, "retry_s": 0.5},
     } | more
 
 

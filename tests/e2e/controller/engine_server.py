@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from planner.clock import SystemClock
-from tests.e2e.controller.background import TEXT, Request, answer, closing_writer, read_request
+from tests.e2e.controller.background import TEXT, Listener, Request, answer, read_request
 from tests.e2e.controller.engine_pages import Histogram, line, lines_of
 
 __all__ = ["Engine", "EngineSize", "Work"]
@@ -62,16 +62,15 @@ class Work:
 
 
 class Engine:
-    """One engine on an address; it exists from :meth:`open` until :meth:`close` or :meth:`kill`."""
+    """One engine on an address; it exists from :meth:`open` until :meth:`kill`."""
 
     def __init__(self, size: EngineSize) -> None:
         self.size = size
         self.running: list[Work] = []
         self.waiting: deque[Work] = deque()
         self._started_s = _CLOCK.unix_s()
-        self._server: asyncio.Server | None = None
+        self._listener = Listener(self._serve)
         self._steps: asyncio.Task[None] | None = None
-        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._work = asyncio.Event()
         self._counters = {"prompt_tokens_total": 0.0, "generation_tokens_total": 0.0, "num_preemptions_total": 0.0,
                           "prefix_cache_queries_total": 0.0, "prefix_cache_hits_total": 0.0}  # fmt: skip
@@ -86,42 +85,33 @@ class Engine:
     async def open(self, address: str, port: int) -> None:
         """Listen; from now on it serves."""
         self._steps = asyncio.create_task(self._run())
-        self._server = await asyncio.start_server(self._connected, address, port)
+        await self._listener.listen(address, port)
 
     async def kill(self) -> None:
         """End it now: connections break off."""
-        if self._server is not None:
-            self._server.close()
-        for task in [*self._connections, *([self._steps] if self._steps else [])]:
-            task.cancel()
-        await asyncio.gather(
-            *self._connections, *([self._steps] if self._steps else []), return_exceptions=True
-        )
+        await self._listener.close()
+        if self._steps is not None:
+            self._steps.cancel()
+            await asyncio.gather(self._steps, return_exceptions=True)
 
     @property
     def busy(self) -> int:
         """Requests that it holds for somebody."""
         return len(self.running) + sum(not each.dead for each in self.waiting)
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._connections[task] = writer
-        task.add_done_callback(lambda done: self._connections.pop(done, None))
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with closing_writer(writer):
-            asked = await read_request(reader)
-            if asked is None:
-                return
-            route = asked.method, asked.path.partition("?")[0]
-            if route == ("GET", "/metrics"):
-                await answer(writer, 200, self.page().encode(), TEXT)
-            elif route == ("GET", "/health"):
-                await answer(writer, 200, b"")
-            elif route == ("POST", "/v1/completions"):
-                await self._complete(asked, reader, writer)
-            else:
-                await answer(writer, 404, b"")
+        asked = await read_request(reader)
+        if asked is None:
+            return
+        route = asked.method, asked.path.partition("?")[0]
+        if route == ("GET", "/metrics"):
+            await answer(writer, 200, self.page().encode(), TEXT)
+        elif route == ("GET", "/health"):
+            await answer(writer, 200, b"")
+        elif route == ("POST", "/v1/completions"):
+            await self._complete(asked, reader, writer)
+        else:
+            await answer(writer, 404, b"")
 
     async def _complete(
         self, asked: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

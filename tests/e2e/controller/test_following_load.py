@@ -99,3 +99,19 @@ def test_the_cheapest_variant_wakes_for_the_first_request(world: World, tmp_path
             wait_until(lambda: service.clients.endings[Ending.DONE], within_s=60, what="an answer")
         assert service.wanted("cheap") >= 1
         assert service.wanted("dear") == 0
+
+
+def test_queues_that_an_aborted_load_left_do_not_hold_replicas(world: World, tmp_path: Path) -> None:
+    """Engines with that fault keep requests whose clients went away: all of them look full, and none has work."""
+    with world.service(size=EngineSize(batch=2, keeps_the_dead=True)) as service:
+        service.variant("llama", replicas=2)
+        wait_until(lambda: service.ready() == 2, what="two replicas")
+        service.clients.at_once = 24
+        wait_until(lambda: all(len(each.waiting) > 6 for each in service.engines.values()), what="queues")
+        service.clients.abort()
+        settings = settings_of(world, service.namespace, rules={"stuck_s": 5})
+        with ControllerProcess(world, tmp_path, settings) as controller:
+            wait_until(controller.desired, what="a gauge")
+            assert sum(len(each.waiting) for each in service.engines.values()) > 12
+            # What engines made in the last minute is forgotten first.
+            wait_until(lambda: service.wanted("llama") == 1, within_s=150, what="one replica")

@@ -33,12 +33,12 @@ def test_replicas_hold_while_prometheus_is_away_and_do_not_jump_when_it_is_back(
 ) -> None:
     actuators = [{"name": name} for name in ("scale", "variantautoscaling")]
     with world.service() as service:
-        service.declared_variant("llama", replicas=1)
+        service.declared_variant("llama", replicas=1, most=2)
         wait_until(lambda: service.ready() == 1, what="the first replica")
         settings = settings_of(world, service.namespace, actuators=actuators)
         with ControllerProcess(world, tmp_path, settings) as controller:
-            service.clients.at_once = 12
-            wait_until(lambda: service.ready() == 2, within_s=60, what="two replicas")
+            service.clients.at_once = 20
+            wait_until(lambda: service.ready() == 2, within_s=90, what="two replicas")
             wait_until(
                 lambda: condition(service, "llama", "MetricsAvailable").get("status") == "True",
                 what="metrics",
@@ -53,11 +53,11 @@ def test_replicas_hold_while_prometheus_is_away_and_do_not_jump_when_it_is_back(
             )
             controller.wait_cycles(3)
             assert service.generation("llama") == seen
-            service.clients.at_once = 12
+            service.clients.at_once = 20
             world.prometheus.start()
             wait_until(
                 lambda: condition(service, "llama", "MetricsAvailable").get("status") == "True",
-                within_s=60,
+                within_s=90,
                 what="the condition to hold again",
             )
             controller.wait_cycles(5)

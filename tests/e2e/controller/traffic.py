@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tests.e2e.controller.background import TEXT, Background, answer, closing_writer, read_request
+from tests.e2e.controller.background import TEXT, Background, Listener, answer, read_request
 from tests.e2e.controller.engine_pages import line
 
 __all__ = ["Clients", "Ending", "Endpoint", "Picker"]
@@ -63,7 +63,7 @@ class Picker:
         self._inside: Counter[Endpoint] = Counter()
         self._sent: Counter[Endpoint] = Counter()
         self._arrived = 0
-        self._server: asyncio.Server | None = None
+        self._listener = Listener(self._tell)
 
     @property
     def queued(self) -> int:
@@ -102,18 +102,15 @@ class Picker:
 
     async def serve(self, address: str, port: int) -> None:
         """Serve its page of metrics."""
-
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            async with closing_writer(writer):
-                if await read_request(reader) is not None:
-                    await answer(writer, 200, self.page().encode(), TEXT)
-
-        self._server = await asyncio.start_server(connected, address, port)
+        await self._listener.listen(address, port)
 
     async def close(self) -> None:
         """Serve no more."""
-        if self._server is not None:
-            self._server.close()
+        await self._listener.close()
+
+    async def _tell(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await read_request(reader) is not None:
+            await answer(writer, 200, self.page().encode(), TEXT)
 
     def page(self) -> str:
         """What /metrics shows, in the words of llm-d-router."""
@@ -142,20 +139,19 @@ async def _asked(endpoint: Endpoint, model: str, prompt: int, most: int) -> Endi
         reader, writer = await asyncio.open_connection(endpoint.address, endpoint.port)
     except OSError:
         return None
-    async with closing_writer(writer):
-        body = json.dumps(
-            {"model": model, "prompt": [7] * prompt, "max_tokens": most, "stream": True}
-        ).encode()
-        head = f"POST /v1/completions HTTP/1.1\r\nHost: engine\r\nContent-Length: {len(body)}\r\n\r\n"
-        try:
-            writer.write(head.encode() + body)
-            await writer.drain()
-            said = await reader.read()
-        except OSError:
-            return Ending.CUT
-        if said.endswith(b"data: [DONE]\n\n"):
-            return Ending.DONE
-        return Ending.REFUSED if said.startswith(b"HTTP/1.1 4") else Ending.CUT
+    body = json.dumps({"model": model, "prompt": [7] * prompt, "max_tokens": most, "stream": True}).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: engine\r\nContent-Length: {len(body)}\r\n\r\n"
+    try:
+        writer.write(head.encode() + body)
+        await writer.drain()
+        said = await reader.read()
+    except OSError:
+        return Ending.CUT
+    finally:
+        writer.close()
+    if said.endswith(b"data: [DONE]\n\n"):
+        return Ending.DONE
+    return Ending.REFUSED if said.startswith(b"HTTP/1.1 4") else Ending.CUT
 
 
 @dataclass

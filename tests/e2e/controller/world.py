@@ -190,14 +190,19 @@ class Service:
         self.world.admin.create(HORIZONTAL_POD_AUTOSCALERS, self.namespace, scaler)
 
     def declared_variant(
-        self, name: str, *, replicas: int = 1, least: int = 1, cost: str = "10", **pod: Any
+        self, name: str, *, replicas: int = 1, least: int = 1, most: int = 6, cost: str = "10", **pod: Any
     ) -> None:
         """A Deployment of engines, and a VariantAutoscaling of its name: nobody scales it but the controller."""
         self.workload(name, replicas, **pod)
         thing = _sample("variantautoscaling.yaml")
         thing["metadata"] = {"name": name}
         thing["spec"]["scaleTargetRef"] |= {"name": name}
-        thing["spec"] |= {"modelID": self.model, "minReplicas": least, "maxReplicas": 6, "variantCost": cost}
+        thing["spec"] |= {
+            "modelID": self.model,
+            "minReplicas": least,
+            "maxReplicas": most,
+            "variantCost": cost,
+        }
         self.world.admin.create(VARIANT_AUTOSCALINGS, self.namespace, thing)
 
     def workload(
