@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import inf
 from typing import Final
 
@@ -15,6 +16,15 @@ __all__ = ["Sight"]
 
 _NEWS: Final = 0.01
 """Share by which a plan must be better to be news, where it is not proven yet."""
+
+_ROUGH: Final = 0.1
+"""Gap from which the first plan that is seen would do: whoever asks so goes on from it, and a choice is a better start."""
+
+_UNSERVED: Final = "z"
+"""First name of the keys of shares that stay unserved."""
+
+_FEW: Final = 200
+"""Blocks among which a choice is a matter of tenths of a second."""
 
 _NEAREST: Final = 20_000
 """Patterns near the relaxation that are looked at."""
@@ -66,7 +76,7 @@ class Sight:
             seconds_left: wall time that is left; patterns near it are listed where that is enough for them.
         """
         run, answer = self._run, relaxed.answer
-        if self.proven or answer is None or not run.ask.goal.terms:
+        if self.proven or answer is None or not run.ask.goal.terms or self._better_chosen:
             return
         self._take(mended(run.master, answer), relaxed.bound)
         if self._lists_near(relaxed) and seconds_left > _LISTING_S * len(run.shape.blocks):
@@ -76,6 +86,13 @@ class Sight:
         run = self._run
         near = near_of(run, relaxed).nearest(_NEAREST)
         self._take(mended(run.master, answer, more=near, start=given_start(run, self.best)), relaxed.bound)
+
+    @cached_property
+    def _better_chosen(self) -> bool:
+        """Whether a choice is the better plan to go on from: any plan will do, or few blocks share out what is scarce."""
+        ask = self._run.ask
+        scarce = any(key[0] == _UNSERVED for key in ask.goal.terms)
+        return ask.gap > _ROUGH or (scarce and len(self._run.shape.blocks) <= _FEW)
 
     def _lists_near(self, relaxed: Relaxed) -> bool:
         run = self._run
@@ -89,6 +106,8 @@ class Sight:
     def _worthwhile(self, answer: MasterAnswer, bound: float) -> bool:
         """Whether a plan could be proven, or nobody has heard of one; after one was missed, at the 4th, 8th, ... turn."""
         self._turn += 1
+        if self._better_chosen:
+            return False
         if self._missed and self._turn & (self._turn - 1):
             return False
         provable = self._run.proves(answer.value + self._run.ask.goal.constant, bound)
