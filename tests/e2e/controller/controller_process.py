@@ -115,12 +115,12 @@ class ControllerProcess:
         assert process is not None
         process.terminate()
         try:
-            return process.wait(20)
+            return process.wait(90)
         except subprocess.TimeoutExpired:
             # Python tells where each thread is.
             process.send_signal(signal.SIGABRT)
             process.wait(10)
-            raise AssertionError(f"it did not end within 20 s of SIGTERM: {self.log[-4000:]}") from None
+            raise AssertionError(f"it did not end within 90 s of SIGTERM: {self.log[-4000:]}") from None
 
     def kill(self) -> None:
         """End it as a machine that is switched off would."""
