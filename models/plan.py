@@ -78,6 +78,19 @@ class Step(Value):
         None, description="how replicas change their size; told with what they become"
     )
 
+    @property
+    def ranks(self) -> tuple[int, int] | None:
+        """Data-parallel ranks before and after, the other way round where a change is undone; None: it is none."""
+        if self.resize is None:
+            return None
+        found = (self.resize.from_ranks, self.resize.to_ranks)
+        return found if self.after > self.before else found[::-1]
+
+    @property
+    def is_other_side(self) -> bool:
+        """Whether it only says what replicas are no more, beside the step that says how they change."""
+        return self.kind is StepKind.RESIZE and self.resize is None
+
 
 class Wave(Value):
     """Steps in order; they may run together, but for a removal, which waits for its drain. The next wave waits for all."""

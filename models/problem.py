@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import Field
 
-from models.elastic import ResizeMode
+from models.elastic import ElasticEngine, ResizeMode
 from models.explanation import Rejection
 from models.hardware import NodeGrowth, PowerDomain, Quota
 from models.ids import (
@@ -179,6 +179,8 @@ class Resize(Value):
         ge=0, le=1e15, description="requests that are lost or delayed by it, expected"
     )
     moving_gpus: PositiveCount = Field(description="accelerators of one replica that are held while it runs")
+    engine: ElasticEngine | None = Field(None, description="what it is started as; None: nobody said")
+    url: str | None = Field(None, max_length=2000, description="of its API server; None: nobody said")
 
 
 class Candidate(Value):

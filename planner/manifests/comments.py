@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from models.plan import Step
+from planner.manifests.resizes import resize_calls, resize_sentence
 from planner.manifests.route import Change, Route
 from planner.wording import counted, stuck_sentence
 
@@ -16,6 +17,7 @@ __all__ = [
     "MADE_BY",
     "SHEBANG",
     "as_comments",
+    "calls_behind",
     "counts_of",
     "gauge_of",
     "gauges_of",
@@ -102,6 +104,8 @@ def gauge_of(change: Change) -> str:
 
 def not_done(step: Step) -> str:
     """A step that no object carries out."""
+    if step.resize is not None:
+        return resize_sentence(step, step.resize)
     if step.candidate is None:
         counts = f"from {step.before} to {counted(step.after, 'node')}"
         return f"Not done here: the nodes added to pool {step.pool}, {counts}."
@@ -109,6 +113,11 @@ def not_done(step: Step) -> str:
     return (
         f"Not done here, for want of an object: {step.service}/{step.variant} in pool {step.pool}, {counts}."
     )
+
+
+def calls_behind(step: Step) -> list[str]:
+    """The very calls of a resize, for people to compare or to send themselves; none for other steps."""
+    return [] if step.resize is None else list(resize_calls(step, step.resize))
 
 
 def gauges_of(route: Route) -> Iterator[str]:

@@ -14,7 +14,15 @@ from typing import Final
 import yaml
 
 from planner.errors import ConfigurationError, Finding
-from planner.manifests.comments import MADE_BY, as_comments, counts_of, gauge_of, heading_of, not_done
+from planner.manifests.comments import (
+    MADE_BY,
+    as_comments,
+    calls_behind,
+    counts_of,
+    gauge_of,
+    heading_of,
+    not_done,
+)
 from planner.manifests.orders import FORMER_BOUNDS, PAUSED, Kubectl, annotations_of, pinned_bounds
 from planner.manifests.route import Change, Route
 from planner.manifests.targets import SCALERS, Target
@@ -74,7 +82,9 @@ def head_of(route: Route) -> Iterator[str]:
     """Comments on the whole."""
     yield from heading_of(route)
     yield "These are the counts at the end; 'fleetplan commands --format kubectl' has the waves and their order."
-    yield from (not_done(step) for stage in route.stages for step in stage.elsewhere)
+    for step in (each for stage in route.stages for each in stage.elsewhere):
+        yield not_done(step)
+        yield from calls_behind(step)
     if route.way_back:
         for change in _of_scaler(route, "variantautoscaling"):
             yield f"{counts_of(change)}, through the gauge of the control plane: {gauge_of(change)}"

@@ -9,6 +9,7 @@ from models.ids import CandidateId
 from models.plan import Plan, Step, StepKind, Stuck, Wave
 from models.problem import Problem
 from planner.errors import ConfigurationError, Finding, nearest
+from planner.manifests.resizes import elastic_variants, is_told
 from planner.manifests.targets import Target, targets_of
 
 __all__ = ["Change", "Route", "Stage", "route_of"]
@@ -56,7 +57,7 @@ class Stage:
 
     Attributes:
         changes: objects with a change in some place, even where their count stays.
-        elsewhere: steps that no object carries out: nodes, and variants without an object.
+        elsewhere: steps that no object carries out: nodes, variants without an object, and those that change their size.
         awaited: objects whose replicas on order are waited for.
         duration_s: longest start-up, drain or addition of nodes, s.
         apart: changes in other clusters, where this is the part for one.
@@ -77,6 +78,11 @@ class Stage:
     def swaps(self) -> tuple[Change, ...]:
         """Objects whose replicas change places under one count, which no command can do."""
         return tuple(change for change in self.changes if change.old == change.new)
+
+    @property
+    def resizes(self) -> tuple[Step, ...]:
+        """Elastic deployments that change their size, which no object says."""
+        return tuple(step for step in self.elsewhere if step.resize is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +194,7 @@ def _stage(wave: Wave, targets: tuple[Target, ...], counts: Counts) -> Stage:
             changed[target.key] = _change(target, counts, after)
         elif target is not None and step.kind is StepKind.AWAIT:
             awaited[target.key] = _change(target, after, after)
-    elsewhere = tuple(
-        step for step in wave.steps if step.candidate not in of_candidate and step.before != step.after
-    )
+    elsewhere = tuple(step for step in wave.steps if step.candidate not in of_candidate and is_told(step))
     return Stage(tuple(changed.values()), elsewhere, tuple(awaited.values()), wave.duration_s)
 
 
@@ -204,12 +208,15 @@ def _change(target: Target, before: Counts, after: Counts) -> Change:
 
 
 def _left_out(problem: Problem, start: Counts, end: Counts) -> tuple[str, ...]:
+    elastic = elastic_variants(problem)
     return tuple(
         sorted(
             {
                 f"{candidate.service}/{candidate.variant}"
                 for candidate in problem.candidates
-                if candidate.object is None and (start[candidate.id] or end[candidate.id])
+                if candidate.object is None
+                and (candidate.service, candidate.variant) not in elastic
+                and (start[candidate.id] or end[candidate.id])
             }
         )
     )

@@ -10,6 +10,7 @@ from planner.manifests.comments import (
     MADE_BY,
     SHEBANG,
     as_comments,
+    calls_behind,
     counts_of,
     gauge_of,
     heading_of,
@@ -17,6 +18,7 @@ from planner.manifests.comments import (
     one_line,
 )
 from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, Kubectl, Order
+from planner.manifests.resizes import resized_to
 from planner.manifests.route import Change, Route, Stage
 from planner.manifests.shell import functions, word
 
@@ -66,10 +68,11 @@ def _parts(route: Route, kubectl: Kubectl) -> Iterator[str]:
     yield f"set -eu\n{functions(len(route.stages))}"
     previous_s = 0.0
     open_waves: list[str] = []
+    resized = False
     for number, stage in enumerate(route.stages, start=1):
         yield f"\n# Wave {number} of {len(route.stages)}: about {math.ceil(stage.duration_s)} s.\n"
         yield f"if begin {number}; then\n"
-        if stage.takes_away:
+        if stage.takes_away or resized:
             yield from open_waves
             open_waves.clear()
         yield _left(stage)
@@ -79,6 +82,7 @@ def _parts(route: Route, kubectl: Kubectl) -> Iterator[str]:
         yield ":\nfi\n"
         previous_s = stage.duration_s
         open_waves += _to_confirm(number, stage)
+        resized = bool(stage.resizes)
     if not any(stage.changes for stage in route.stages):
         yield "\n# There is no count to change.\n"
     yield _freed(route, kubectl) if route.way_back else _kept(route)
@@ -105,8 +109,10 @@ def _changed(route: Route, scaler: str) -> list[Change]:
 
 def _left(stage: Stage) -> str:
     """What somebody else has to do in a wave, said when it begins."""
-    lines = [not_done(step) for step in stage.elsewhere]
-    return "".join(f"echo {word(one_line(line))} >&2\n" for line in lines)
+    return "".join(
+        f"{as_comments(calls_behind(step))}echo {word(one_line(not_done(step)))} >&2\n"
+        for step in stage.elsewhere
+    )
 
 
 def _to_confirm(number: int, stage: Stage) -> Iterator[str]:
@@ -114,8 +120,9 @@ def _to_confirm(number: int, stage: Stage) -> Iterator[str]:
     started = [
         f"{step.service}/{step.variant} in pool {step.pool} from {step.before} to {step.after} replicas"
         for step in stage.elsewhere
-        if step.candidate is not None and step.after > step.before
+        if step.candidate is not None and step.resize is None and step.after > step.before
     ]
+    started += [resized_to(step, step.resize) for step in stage.resizes if step.resize is not None]
     started += [f"{counts_of(c)} in {c.target.cluster}" for c in stage.apart if c.new > c.old]
     if started:
         yield f"confirmed {number} {word(one_line('; '.join(started)))}\n"

@@ -46,7 +46,7 @@ begin() {{ # WAVE
 confirmed() {{ # WAVE WHAT
   eval "answer=\${{CONFIRMED_$1:-}}"
   [ "$answer" = 1 ] || [ -n "$assumed" ] || stop 5 \
-    "it takes replicas away, and wave $1 needs what this script cannot start: $2. Nothing of this wave was done; once that is ready, set CONFIRMED_$1=1"
+    "it goes on from wave $1, which needs what this script cannot do: $2. Nothing of this wave was done; once that is ready, set CONFIRMED_$1=1"
 }}
 field() {{ # JSONPATH OBJECT OPTIONS...
   path=$1 object=$2

@@ -12,6 +12,7 @@ from models.ids import LlmId, Name, PoolId
 from models.problem import Candidate, Problem
 from models.variant import KubernetesObject
 from planner.errors import ConfigurationError, Finding
+from planner.manifests.resizes import elastic_variants
 
 __all__ = ["API_VERSIONS", "SCALERS", "Target", "TargetKey", "targets_of"]
 
@@ -102,15 +103,16 @@ class Target:
 
 
 def targets_of(problem: Problem) -> tuple[Target, ...]:
-    """Every object that candidates name, sorted.
+    """Every object that candidates name, sorted; those of elastic deployments that may change their size are left alone.
 
     Raises:
         ConfigurationError: a name is none for Kubernetes, two variants share an object, two objects share a
             scaler, or an object counts pods where a replica is several.
     """
     grouped: dict[TargetKey, list[Candidate]] = {}
+    elastic = elastic_variants(problem)
     for candidate in problem.candidates:
-        if candidate.object is not None:
+        if candidate.object is not None and (candidate.service, candidate.variant) not in elastic:
             cluster = problem.pool[candidate.pool].cluster
             target = Target(candidate.object, cluster, problem.demand[candidate.service].llm, (candidate,))
             grouped.setdefault(target.key, []).append(candidate)

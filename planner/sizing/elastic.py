@@ -54,12 +54,14 @@ class Way:
         pool: that they run in.
         estimate: what it takes.
         hindered: requests that are lost or delayed.
+        deployment: as it is stated.
     """
 
     of: VariantId
     pool: PoolId
     estimate: ResizeEstimate
     hindered: float
+    deployment: ElasticDeployment
 
     def resize(self, service: ServiceId, domain: DomainId | None) -> Resize:
         """As a candidate holds it."""
@@ -73,6 +75,8 @@ class Way:
             lead_s=estimate.lead_s,
             idle_gpu_seconds=estimate.idle_gpu_seconds,
             hindered_requests=self.hindered,
+            engine=self.deployment.engine,
+            url=self.deployment.url,
             moving_gpus=estimate.peak_gpus,
         )
 
@@ -333,7 +337,7 @@ class _Expansion:
         variant = self._sized(name, ranks, launched=launched, copies=copies)
         estimate = estimate_resize(self._question(sizes, mode))
         hindered = self._hindered(estimate)
-        self.ways[self.service.id, name] = Way(stays, pool.id, estimate, hindered)
+        self.ways[self.service.id, name] = Way(stays, pool.id, estimate, hindered, self._elastic)
         return {
             name: variant.but(
                 pools=(pool.id,),

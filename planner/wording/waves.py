@@ -55,7 +55,7 @@ def wave_sentence(wave: Wave, *, most: int | None = None) -> str:
         step
         for step in wave.steps
         if not (step.kind is StepKind.REMOVE and drained.get(step.candidate) == step.count)
-        and not (step.kind is StepKind.RESIZE and step.resize is None)
+        and not step.is_other_side
     ]
     parts = [
         f"{_DO[kind]} {', '.join(map(_what, steps))}"
@@ -126,8 +126,7 @@ def _what(step: Step) -> str:
 
 def _resized(step: Step, resize: Resize) -> str:
     """``1 × chat/moe@rack from 16 to 20 ranks by C (0.82 s without service)``."""
-    sizes = (resize.from_ranks, resize.to_ranks)
-    before, after = sizes if step.after > step.before else sizes[::-1]
+    before, after = step.ranks or (resize.from_ranks, resize.to_ranks)
     down = f"{time_span(resize.downtime_s)} without service" if resize.downtime_s else "none without service"
     return f"{step.count} × {resize.of} from {before} to {after} ranks by {resize.mode.value} ({down})"
 

@@ -166,3 +166,11 @@ def test_a_way_that_is_stuck_says_why() -> None:
     assert "The waves end before the solution is reached" in shown.error[0].value
     assert "What the next replica would break" in words(shown)
     assert not shown.metric
+
+
+def test_a_change_of_size_is_one_step_with_its_ranks(visit: Any) -> None:
+    page = visit(SCENARIOS / "10-elastic-ep.yaml")
+    assert "from 16 to 20 ranks" in words(page)
+    steps = next(each.value for each in page.dataframe if "before → after" in each.value.columns)
+    assert list(steps["before → after"]) == ["16 → 20 ranks"]
+    assert "fleetplan elastic resize" in " ".join([*(each.value for each in page.code), words(page)])

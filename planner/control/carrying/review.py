@@ -12,6 +12,7 @@ from planner.control.carrying.objects import ObjectReading, counted_object
 from planner.control.carrying.room import Room
 from planner.control.carrying.writing import fields_of, fields_to_free
 from planner.manifests import Change, Route, Stage, gauges_of, left_to_do
+from planner.manifests.resizes import resized_to
 from planner.manifests.targets import Target, TargetKey
 
 __all__ = ["Begun", "gates", "next_stage", "review_of", "scaled_targets"]
@@ -169,12 +170,14 @@ def _elsewhere(route: Route, states: States, begun: Begun) -> Iterator[Finding]:
 def _unconfirmed(stages: Iterable[Stage]) -> Iterator[Finding]:
     """What earlier waves need that nobody here can start, before a wave takes anything away."""
     opened: list[str] = []
+    resized = False
     for number, stage in enumerate(stages, start=1):
-        if stage.takes_away:
+        if stage.takes_away or resized:
+            begins = "it takes replicas away" if stage.takes_away else "a size changes before it"
             for line in opened:
                 yield Finding(
                     subject=f"wave {number}",
-                    problem=f"it takes replicas away, and nobody here can tell whether this is ready: {line}",
+                    problem=f"{begins}, and nobody here can tell whether this is ready: {line}",
                     remedy="see to it, then say --assume-done",
                 )
         opened += [
@@ -182,8 +185,10 @@ def _unconfirmed(stages: Iterable[Stage]) -> Iterator[Finding]:
             if step.candidate is not None
             else f"{step.after} nodes added to pool {step.pool}"
             for step in stage.elsewhere
-            if step.after > step.before
+            if step.after > step.before and step.resize is None
         ]
+        opened += [resized_to(step, step.resize) for step in stage.resizes if step.resize is not None]
+        resized = bool(stage.resizes)
         opened += [f"{counted_object(c.target)} at {c.new} replicas" for c in stage.apart if c.new > c.old]
 
 

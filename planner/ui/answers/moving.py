@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from models.plan import Plan, StepKind
+from models.plan import Plan, Step, StepKind
 from models.problem import Problem
 from planner.charts.timeline import held_chart, time_unit, timeline_chart
 from planner.rollout.timeline import Bar, Level, bars_of, levels_of
@@ -56,7 +56,7 @@ def show_way(way: Way) -> None:
             st.markdown("\n".join(f"- {said(each.text)}" for each in broken))
     if not plan.waves:
         return
-    bars = bars_of(plan, way.problem)
+    bars = [bar for bar in bars_of(plan, way.problem) if not bar.step.is_other_side]
     levels = levels_of(plan, way.problem, undone=way.undone)
     _show_totals(plan, bars)
     unit, scale = time_unit(plan.duration_s)
@@ -73,7 +73,7 @@ def show_way(way: Way) -> None:
         name="steps",
         says="Every step with its wave, when it begins and how long it takes, and counts before and after.",
         help={
-            "before → after": "Replicas that are wanted; a drain and a wait change nothing by themselves.",
+            "before → after": "Replicas that are wanted, or ranks of one that changes its size; a drain and a wait change nothing by themselves.",
             "on nodes": "Where pods start, drain or stop, as far as it is known.",
         },
     )
@@ -141,8 +141,15 @@ def _lane(bar: Bar) -> str:
     step = bar.step
     if step.candidate is None:
         return f"{step.pool}: nodes"
+    if step.resize is not None:
+        return f"{step.pool}: {step.resize.of.partition('@')[0]} {_ranks(step)}"
     way = "out" if step.kind in _OUT else "in"
     return f"{step.pool}: {step.service}/{step.variant} {way}"
+
+
+def _ranks(step: Step) -> str:
+    """``16 → 20 ranks``; empty for a step that changes no size."""
+    return "" if step.ranks is None else "{} → {} ranks".format(*step.ranks)
 
 
 def held_rows(levels: Sequence[Level], *, scale: float) -> list[Row]:
@@ -204,7 +211,7 @@ def step_rows(bars: Sequence[Bar]) -> list[Row]:
             "variant": bar.step.variant or "",
             "pool": bar.step.pool,
             "count": bar.step.count,
-            "before → after": f"{bar.step.before} → {bar.step.after}",
+            "before → after": _ranks(bar.step) or f"{bar.step.before} → {bar.step.after}",
             "GPUs": bar.gpus,
             "begins after": time_span(bar.start_s) if bar.start_s else "0 s",
             "takes": time_span(bar.end_s - bar.start_s) if bar.end_s > bar.start_s else "no time",
