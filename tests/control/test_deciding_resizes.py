@@ -140,6 +140,17 @@ class TestDeciding:
         full = (*engines_of(moving, FULL), *engines_of(beside, FULL))
         assert cycles(observed([moving, beside], full))["beside"] > 4
 
+    @pytest.mark.parametrize("resize", [None, resized()])
+    def test_what_is_shown_meanwhile_teaches_nothing(self, resize: ResizeObservation | None) -> None:
+        cycles = Cycles()
+        before = a_variant(ready=3)
+        cycles(observed([before], engines_of(before, (0.3, 0.0))))
+        learned = cycles.state.analysis.tokens
+        assert learned
+        then = a_variant(ready=3, resize=resize)
+        cycles(observed([then], engines_of(then, FULL)))
+        assert (cycles.state.analysis.tokens == learned) is (resize is not None)
+
     def test_without_a_resize_the_same_fleet_shrinks(self) -> None:
         variant = a_variant(ready=3)
         assert Cycles()(observed([variant], engines_of(variant, IDLE)))["v"] < 3

@@ -7,7 +7,7 @@ of fewer nothing moves.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -241,8 +241,17 @@ class _Listening:
             self.informative_s[voice] = self.now_s
         return is_live(self.informative_s.get(voice), self.now_s, interval_s=self.cycle_s)
 
+    def _unlearn(self, services: Iterable[ServiceSeen]) -> None:
+        """What a service showed while one of its deployments changes its size teaches nothing."""
+        for one in services:
+            if any(variant.unsettled(self.now_s) for variant in one.variants):
+                _restore(self.tokens, self.before.tokens, one.model)
+                _restore(self.paces, self.before.paces, one.key)
+                _restore(self.learning, self.before.learning, one.key)
+
     def remembered(self, services: Sequence[ServiceSeen]) -> AnalysisMemory:
         """Of services that are there; others are forgotten, but for capacities of models, which age by themselves."""
+        self._unlearn(services)
         keys, models = {one.key for one in services}, {one.model for one in services}
         recent = {
             model: kept
@@ -264,6 +273,14 @@ class _Listening:
             quiet={key: quiet for key, quiet in self.quiet.items() if key in keys},
             seen_s=seen_s,
         )
+
+
+def _restore(memories: dict[str, _Kept], before: Mapping[str, _Kept], key: str) -> None:
+    """As it was; where nothing was, nothing."""
+    if key in before:
+        memories[key] = before[key]
+    else:
+        memories.pop(key, None)
 
 
 def _of(memories: Mapping[str, _Kept], keys: Collection[str]) -> dict[str, _Kept]:

@@ -23,6 +23,8 @@ from planner.control.analysis.ruling import RoleRules, RuleBook
 __all__ = ["ServiceSeen", "ServiceTraffic", "VariantSeen", "see"]
 
 _WORSE: Final = (Freshness.FRESH, Freshness.STALE, Freshness.UNAVAILABLE, Freshness.MISSING)
+_LOOKED_BACK_S: Final = 60.0
+"""Metrics are maxima and rates of so long before."""
 _FIELDS: Final = ("arrival_rps", "queued", "queued_bytes", "arrived", "in_flight")
 
 
@@ -77,6 +79,19 @@ class VariantSeen:
     def speaks(self) -> bool:
         """Whether any replica shows usable metrics."""
         return bool(self.engines)
+
+    def unsettled(self, now_s: float) -> str:
+        """Why its figures mean nothing since it changes its size, or did so lately; empty: they do mean something."""
+        resize = self.observed.resize
+        if resize is None:
+            return ""
+        if resize.phase is None:
+            return "the record of its resize cannot be read"
+        sizes = f"its resize from {resize.from_ranks} to {resize.to_ranks} ranks"
+        if resize.resizing_until_s is None:
+            return f"{sizes} is in the phase: {resize.phase.value}"
+        left_s = resize.resizing_until_s + _LOOKED_BACK_S - now_s
+        return f"{sizes} has ended, and settles for {left_s:.0f} s more" if left_s > 0 else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,9 @@ back on nothing of it, its figures mean nothing: it is left as it is, and no oth
 
 from __future__ import annotations
 
-from typing import Final
-
-from planner.control.analysis import VariantSeen
 from planner.control.deciding.rules.way import Code, Context, ServiceWays, Way
 
 __all__ = ["hold"]
-
-_LOOKED_BACK_S: Final = 60.0
-"""Metrics are maxima and rates of so long before."""
 
 
 def hold(asked: ServiceWays, context: Context) -> ServiceWays:
@@ -35,10 +29,10 @@ def _held(way: Way, asked: ServiceWays, context: Context) -> Way:
         )
     if seen.paused:
         return way.to(way.wanted, Code.PAUSED, "people asked that nothing is changed", fixed=True)
-    why = _resizing(seen, context.now_s)
+    why = seen.unsettled(context.now_s)
     if why:
         return way.to(way.wanted, Code.RESIZING, why, fixed=True)
-    why = _resizing(seen, context.now_s)
+    why = seen.unsettled(context.now_s)
     if why:
         return way.to(way.wanted, Code.RESIZING, why, fixed=True)
     return _unknown(way, way.kept(last), asked, context)
@@ -55,20 +49,6 @@ def _unknown(way: Way, kept: int, asked: ServiceWays, context: Context) -> Way:
         return way
     if not any(one.speaks for one in others):
         return way.to(kept, Code.METRICS, "no replica of its service shows usable metrics")
-    if any(_resizing(one, context.now_s) for one in others):
+    if any(one.unsettled(context.now_s) for one in others):
         return way.to(way.wanted, Code.RESIZING, "another variant of its service changes its size")
     return way
-
-
-def _resizing(seen: VariantSeen, now_s: float) -> str:
-    """How a resize forbids to judge it, as a sentence; empty: nothing does."""
-    resize = seen.observed.resize
-    if resize is None:
-        return ""
-    if resize.phase is None:
-        return "the record of its resize cannot be read"
-    sizes = f"its resize from {resize.from_ranks} to {resize.to_ranks} ranks"
-    if resize.resizing_until_s is None:
-        return f"{sizes} is in the phase: {resize.phase.value}"
-    left_s = resize.resizing_until_s + _LOOKED_BACK_S - now_s
-    return f"{sizes} has ended, and settles for {left_s:.0f} s more" if left_s > 0 else ""
