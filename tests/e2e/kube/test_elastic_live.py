@@ -22,11 +22,21 @@ from models.elastic import ElasticEngine, LoadBalancing
 from models.resize_operation import OperationLimits, OperationPhase, ResizeOperation
 from planner.clock import SystemClock
 from planner.control.cluster import Api, ClusterFault, ClusterOptions, Kind, Trouble, connect
-from planner.control.cluster.kinds import LEADER_WORKER_SETS, NAMESPACES, NODES, PODS, SERVICES, STATEFUL_SETS
-from planner.control.cluster.reading import labels_of
+from planner.control.cluster.kinds import (
+    LEADER_WORKER_SETS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+)
+from planner.control.cluster.reading import labels_of, name_of
+from planner.control.cluster.resize_records import record_of
 from planner.control.cluster.transport import Call
 from planner.control.collectors.access import Credentials
 from planner.control.collectors.transport import Connections
+from planner.control.discovery.snapshot import snapshot
 from planner.control.resizing import World, drive, order
 from planner.control.resizing.grounds import PodGround
 from planner.control.resizing.http_engine import HttpEngine
@@ -279,6 +289,12 @@ def test_of_two_controllers_one_resizes(made: Any) -> None:
         first = Thread(target=lambda: ended.append(site.resized(16)))
         first.start()
         wait_until(lambda: engine.orders, what="the call of the first one")
+        records = {
+            name_of(each): record_of(each) for each in snapshot(site.rig.admin, [site.space]).of(LEASES)
+        }
+        assert [(name, each and each.phase) for name, each in records.items()] == [
+            ("fleetplan-resize-moe", P.CALLING)
+        ], "a controller does not see it, or other Leases too"
         other = Site(site.rig, site.space, engine, site.rig.api)
         with pytest.raises(SafetyGateError, match="from 8 to 16 ranks is calling"):
             order(an_operation(engine, 24, name="another"), other.world())
