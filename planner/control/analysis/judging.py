@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from models.controller import ControllerSettings
 from models.observation import Finding, Observation
 from models.workload import Slo
+from planner.control.analysis.ahead import Ahead
 from planner.control.analysis.identity import VariantRef
 from planner.control.analysis.memory import AnalysisMemory, Quiet, Voice
 from planner.control.analysis.quiet import is_still, is_unused, looked_at
@@ -66,6 +67,7 @@ class Service:
         live: analyzers whose last word is fresh.
         stuck: what waits in its engines will never be served.
         unused: nobody used it for its retention time.
+        ahead: its forecast; None: it asked for none.
     """
 
     seen: ServiceSeen
@@ -76,6 +78,12 @@ class Service:
     live: frozenset[str]
     stuck: bool = False
     unused: bool = False
+    ahead: Ahead | None = None
+
+    @property
+    def growth(self) -> float:
+        """How many times what is observed is to be planned for."""
+        return 1.0 if self.ahead is None else self.ahead.growth
 
     @property
     def voters(self) -> tuple[Analysis, ...]:

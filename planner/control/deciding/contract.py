@@ -10,6 +10,7 @@ from models.controller import ControllerSettings
 from models.observation import Condition, Finding, Observation
 from models.problem import Problem
 from models.solution import Solution
+from planner.control.analysis.ahead import Ahead
 from planner.control.analysis.identity import VariantRef
 from planner.control.deciding.state import DecidingState
 from planner.control.protocols import ClusterReading, Decision
@@ -35,6 +36,9 @@ class Verdict:
         spare: capacity that may go.
         utilization: demand / capacity; None: there is no capacity.
         may: ``up``, ``down``, or ``hold`` between the two.
+        expected: what is planned for instead of the demand, of a forecast; required, spare and may are of it; None: none
+            counts.
+        forecast: who foretold it, or why nobody is believed; empty: none was asked for.
     """
 
     namespace: str
@@ -50,6 +54,8 @@ class Verdict:
     spare: float
     utilization: float | None
     may: str
+    expected: float | None = None
+    forecast: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +71,7 @@ class Decided:
         solutions: its answer, by name of the policy.
         findings: what could not be done, and why.
         constrained: growth was bounded by accelerators and quotas that there are.
+        ahead: forecasts of services that ask for one.
     """
 
     decisions: tuple[Decision, ...]
@@ -74,10 +81,15 @@ class Decided:
     solutions: Mapping[str, Solution] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     constrained: bool = True
+    ahead: tuple[Ahead, ...] = ()
 
 
 class Deciding(Protocol):
-    """Decides, and looks again just before somebody acts. It keeps nothing between calls: the state goes in and out."""
+    """Decides, and looks again just before somebody acts.
+
+    It keeps nothing between calls that a decision must have: the state goes in and out. What it may keep makes decisions
+    better or faster, as open policies and the past of demands for forecasts.
+    """
 
     def decide(
         self,

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from models.controller import ControllerSettings
 from models.observation import Condition, Finding, Observation, VariantObservation
 from planner.clock import Clock, SystemClock
 from planner.collecting import collection_paused
-from planner.control.analysis import Analyzed, Service, VariantRef, Voices, analyze
+from planner.control.analysis import (
+    Ahead,
+    Analyzed,
+    Service,
+    VariantRef,
+    Voices,
+    analyze,
+    foretold,
+    grown,
+)
 from planner.control.analysis.gates import metrics_available, optimization_ready, target_resolved
 from planner.control.deciding.contract import Decided
+from planner.control.deciding.foresight import Foresight
 from planner.control.deciding.makers import maker_of
 from planner.control.deciding.policy import Policy, PolicyFactory, Proposal, Question, open_policy
 from planner.control.deciding.reconciling import revalidated
@@ -55,7 +65,7 @@ class _Opened:
 
 
 class Decider:
-    """Decides; what it remembers is handed in and out. It only keeps policies that are open.
+    """Decides; what it remembers is handed in and out. It only keeps policies that are open, and the past of demands.
 
     Args:
         clock: for policies that have limits of time.
@@ -68,6 +78,7 @@ class Decider:
         self._clock = clock or SystemClock()
         self._policies = policies
         self._open: dict[str, _Opened] = {}
+        self._foresight = Foresight(self._clock)
 
     def decide(
         self, observation: Observation, *, state: DecidingState, settings: ControllerSettings, now_s: float
@@ -84,7 +95,11 @@ class Decider:
         voices: dict[str, Voices] = {name: policy.voices for name, policy in opened.items()}
         analyzed, analysis = analyze(observation, settings, memory=state.analysis, now_s=now_s, voices=voices)
         round_.findings += analyzed.findings
-        round_.ask(analyzed.services, opened)
+        ahead = self._ahead(analyzed.services, opened, round_)
+        if ahead:
+            services = (foretold(one, ahead.get(one.seen.key)) for one in analyzed.services)
+            analyzed = replace(analyzed, services=tuple(services))
+        round_.ask([grown(one) for one in analyzed.services], opened)
         ways, wishes = round_.ruled(analyzed.services)
         decided = round_.decided(analyzed, ways)
         return decided, DecidingState(
@@ -97,6 +112,20 @@ class Decider:
     def revalidate(self, decided: Decided, fresh: ClusterReading) -> Decided:
         """See :class:`~planner.control.deciding.contract.Deciding`."""
         return revalidated(decided, fresh)
+
+    def _ahead(
+        self, services: Sequence[Service], opened: Mapping[str, Policy], round_: _Round
+    ) -> Mapping[str, Ahead]:
+        """What is expected of services that ask for it; a fault in that is a finding, and what is observed counts."""
+        reactive = {name for name, policy in opened.items() if getattr(policy, "reactive", False)}
+        try:
+            found = self._foresight.look(services, round_.settings, now_s=round_.now_s, reactive=reactive)
+        except Exception as cause:
+            _LOG.exception("event=forecast_failed")
+            problem = f"no forecast could be made ({type(cause).__name__}); what is observed counts"
+            round_.findings.append(Finding(subject="forecast", problem=problem, remedy="a fault of ours"))
+            return {}
+        return found
 
     def _opened(self, settings: ControllerSettings, round_: _Round) -> dict[str, Policy]:
         """The policies that services may name; one that cannot be opened is a finding, and its services are held."""
@@ -237,6 +266,7 @@ class _Round:
                 name: one.solution for name, one in self.proposals.items() if one.solution is not None
             },
             findings=tuple(self.findings[:_MOST_FINDINGS]),
+            ahead=tuple(one.ahead for one in analyzed.services if one.ahead is not None),
             constrained=self.settings.constrained,
         )
 

@@ -111,7 +111,10 @@ class Proposal:
 
 @runtime_checkable
 class Policy(Protocol):
-    """Proposes from what analyzers say."""
+    """Proposes from what analyzers say, the forecast of services that ask for one included.
+
+    One with an attribute ``reactive`` that is true has no use for a forecast, and records say so.
+    """
 
     @property
     def voices(self) -> Voices:
@@ -168,6 +171,11 @@ class _FromObservation:
     """A policy that looks at the observation alone; what it says of services that named others is not looked at."""
 
     policy: ScalingPolicy
+
+    @property
+    def reactive(self) -> bool:
+        """It sees what is observed alone."""
+        return True
 
     @property
     def voices(self) -> Voices:

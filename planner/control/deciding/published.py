@@ -90,6 +90,11 @@ class _Percentage:
     options: PercentageOptions
 
     @property
+    def reactive(self) -> bool:
+        """It looks at how full replicas are; a demand to come says nothing to it."""
+        return True
+
+    @property
     def voices(self) -> Voices:
         return {}
 

@@ -69,7 +69,7 @@ def demand_rps(service: Service, *, drain_s: float) -> float | None:
         rates = [one.request_rps for one in engines]
         if not rates or None in rates:
             return None
-        arrivals = math.fsum(rate for rate in rates if rate is not None)
+        arrivals = math.fsum(rate for rate in rates if rate is not None) * service.growth
     waiting = 0.0 if service.stuck else math.fsum(one.waiting_now or one.waiting or 0.0 for one in engines)
     return min(_MOST_RPS, arrivals + ((traffic.queued or 0.0) + waiting) / drain_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from models.explanation import Fact
-from planner.control.analysis import Service
+from planner.control.analysis import Service, grown
 from planner.control.deciding.contract import Verdict
 from planner.control.deciding.rules import Code, ServiceWays, Way
 from planner.control.deciding.victims import victims_of
@@ -59,15 +59,20 @@ def _sentence(way: Way, direction: str) -> str:
 
 def _figures(service: Service, role: str) -> dict[str, Fact]:
     """What the token analyzer says of the role."""
-    step = service.step(service.tokens, role)
-    if step is None:
+    now, later = service.step(service.tokens, role), grown(service)
+    step = later.step(later.tokens, role)
+    if step is None or now is None:
         return {}
+    ahead: dict[str, Fact] = {}
+    if service.ahead is not None:
+        ahead = {"expected_tokens": round(step.demand, 3), "forecast": service.ahead.said}
     return {
-        "demand_tokens": round(step.demand, 3),
+        "demand_tokens": round(now.demand, 3),
         "capacity_tokens": round(step.supply, 3),
         "anticipated_tokens": round(step.anticipated, 3),
         "required_tokens": round(step.required, 3),
         "spare_tokens": round(step.spare, 3),
+        **ahead,
     }
 
 
@@ -75,11 +80,16 @@ def verdicts_of(service: Service) -> list[Verdict]:
     """What was found, by role and analyzer."""
     found = []
     units = {"saturation": "token", "throughput": "token/s", "queueing-model": "req/s"}
+    later, ahead = grown(service), service.ahead
+    analyses = zip(
+        (service.tokens, *service.others.values()), (later.tokens, *later.others.values()), strict=True
+    )
+    pairs = list(analyses)
     for role in sorted(service.seen.roles):
-        move = service.move(role)
-        for analysis in (service.tokens, *service.others.values()):
-            step = service.step(analysis, role)
-            if step is not None:
+        move = later.move(role)
+        for analysis, planned in pairs:
+            now, step = service.step(analysis, role), later.step(planned, role)
+            if step is not None and now is not None:
                 found.append(
                     Verdict(
                         namespace=service.seen.namespace,
@@ -88,13 +98,15 @@ def verdicts_of(service: Service) -> list[Verdict]:
                         policy=service.seen.rules.policy,
                         analyzer=analysis.analyzer,
                         unit=units.get(analysis.analyzer, ""),
-                        demand=step.demand,
+                        demand=now.demand,
                         capacity=step.supply,
                         anticipated=step.anticipated,
                         required=step.required,
                         spare=step.spare,
-                        utilization=step.demand / step.supply if step.supply > 0 else None,
+                        utilization=now.demand / step.supply if step.supply > 0 else None,
                         may=move.value,
+                        expected=step.demand if ahead is not None and ahead.method else None,
+                        forecast="" if ahead is None else ahead.said,
                     )
                 )
     return found

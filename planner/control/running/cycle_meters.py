@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from models.cycle_record import CycleKind, VariantDecision
 from models.observation import Finding, Freshness
+from planner.control.analysis import Ahead
 from planner.control.analysis.identity import VariantRef
 from planner.control.deciding.people import FROZEN, HELD_BY_PEOPLE, OUTSIDE_HOURS, PAUSED_BY_PEOPLE
 from planner.control.running.live import LiveConfiguration
@@ -68,5 +70,21 @@ class CycleMeters:
         found = {*facts.findings, *observation.findings}
         meters.set("findings", len(found))
         meters.count("findings_total", len(found - set(before)))
+        self._foretold(facts.decided.ahead)
         meters.set("configuration_refused_total", self.live.refused)
         meters.set("configuration_changes_total", self.live.changes)
+
+    def _foretold(self, ahead: Collection[Ahead]) -> None:
+        """Forecasts by service; what is not known has no row."""
+        expected: dict[tuple[tuple[str, str], ...], float] = {}
+        observed: dict[tuple[tuple[str, str], ...], float] = {}
+        trusted: dict[tuple[tuple[str, str], ...], float] = {}
+        for one in ahead:
+            who = (("namespace", one.namespace), ("model", one.model))
+            trusted[who] = float(bool(one.method))
+            if one.observed is not None and math.isfinite(one.observed):
+                observed[*who, ("unit", one.unit)] = one.observed
+                expected[*who, ("unit", one.unit)] = one.observed * one.growth
+        self.meters.set_rows("forecast_expected", expected)
+        self.meters.set_rows("forecast_observed", observed)
+        self.meters.set_rows("forecast_trusted", trusted)

@@ -36,6 +36,9 @@ _HELP: Final[Mapping[str, tuple[Literal["counter", "gauge"], str]]] = {
     "record_failures_total": ("counter", "Records that could not be written."),
     "events_total": ("counter", "Kubernetes events by what became of them: written, dropped, failed."),
     "wakings_total": ("counter", "Services at zero that were woken."),
+    "forecast_expected": ("gauge", "What is planned for, of the forecast; services that ask for one."),
+    "forecast_observed": ("gauge", "What is observed, in the unit of the forecast."),
+    "forecast_trusted": ("gauge", "1: the forecast counts; 0: what is observed does, see the records."),
     "held_by_people": ("gauge", "Variants that people hold: paused, set by hand, outside of hours."),
     "requests_refused_total": ("counter", "Requests to this server that were refused, by reason."),
 }
@@ -66,6 +69,14 @@ class Meters:
                 del self._values[key]
             for value, amount in values.items():
                 self._values[name, ((label, value),)] = amount
+
+    def set_rows(self, name: str, rows: Mapping[tuple[tuple[str, str], ...], float]) -> None:
+        """Set a gauge for these sets of labels, each by the names of its labels; it has no others then."""
+        with self._lock:
+            for key in [key for key in self._values if key[0] == name]:
+                del self._values[key]
+            for labels, amount in rows.items():
+                self._values[name, tuple(sorted(labels))] = amount
 
     def of(self, name: str, **labels: str) -> float:
         """A value; 0 where there is none."""

@@ -242,6 +242,8 @@ def _demand(verdict: Verdict) -> DemandRecord:
         policy=verdict.policy,
         unit=verdict.unit,
         demand=_figure(verdict.demand),
+        expected=None if verdict.expected is None else _figure(verdict.expected),
+        forecast=verdict.forecast,
         capacity=_figure(verdict.capacity),
         required=_figure(verdict.required),
         spare=_figure(verdict.spare),
