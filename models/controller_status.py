@@ -19,7 +19,9 @@ class ControllerStatus(Value):
     at_s: EpochSeconds = Field(description="when this was said, seconds of the epoch")
     leader: bool = Field(False, description="whether it leads")
     holder: str = Field("", description="who leads, as far as it knows; empty: nobody")
-    act: bool = Field(False, description="whether it carries decisions out; otherwise it tells what it would do")
+    act: bool = Field(
+        False, description="whether it carries decisions out; otherwise it tells what it would do"
+    )
     cycles: Count = Field(0, description="cycles since it started")
     last_cycle_s: EpochSeconds | None = Field(
         None, description="when its last cycle ended, seconds of the epoch; None: none did"

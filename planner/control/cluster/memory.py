@@ -104,7 +104,9 @@ class MemoryCluster:
         resource = f"{plural}/{subresource}" if subresource else plural
         if (verb, resource) in self.denied:
             return _bad(403, f'{resource} is forbidden: User "fake" cannot {verb} resource')
-        key = (group, plural, namespace, name)
+        return self._allowed((group, plural, namespace, name), subresource, verb, call)
+
+    def _allowed(self, key: _Key, subresource: str, verb: str, call: Call) -> Answer:
         if verb == "list":
             return self._listed(key, call)
         return self._read(key, subresource) if verb == "get" else self._written(key, subresource, verb, call)
