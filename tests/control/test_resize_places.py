@@ -13,7 +13,7 @@ from planner.clock import FakeClock
 from planner.control.cluster import Api, MemoryCluster
 from planner.control.cluster.kinds import LEADER_WORKER_SETS, LEASES, PODS, STATEFUL_SETS, Kind
 from planner.control.resizing.grounds import PodGround
-from planner.control.resizing.routes import LABEL, PodRoutes
+from planner.control.resizing.routes import LABEL, PodRoutes, pods_of_ranks
 from planner.control.resizing.stores import ANNOTATION, FileStore, LeaseStore
 from planner.errors import SafetyGateError, TemporaryError
 
@@ -180,6 +180,22 @@ def test_what_is_forbidden_is_a_reason_and_no_exception() -> None:
     ground = PodGround(api_of(cluster), STATEFUL_SETS, "prod", "moe")
     assert "statefulsets/scale" in (ground.reserve(3) or "")
     assert ground.there() is None
+
+
+@pytest.mark.parametrize(
+    ("per_group", "names"),
+    [
+        (1, ["moe-0", "moe-1", "moe-2", "moe-3", "moe-4"]),
+        (2, ["moe-0", "moe-0-1", "moe-1", "moe-1-1", "moe-2"]),
+    ],
+)
+def test_each_rank_has_its_pod_also_in_groups(per_group: int, names: list[str]) -> None:
+    pods = [pod(name, ("StatefulSet", name)) for name in names]
+    cluster = MemoryCluster(pods)
+    routes = PodRoutes(api_of(cluster), "prod", pods_of_ranks("moe", per_group), lambda: 5, lambda _: 0.0)
+    assert routes.route(3) is None
+    labels = [api_of(cluster).get(PODS, "prod", name)["metadata"]["labels"][LABEL] for name in names]
+    assert labels == ["yes", "yes", "yes", "draining", "draining"]
 
 
 def test_labels_say_which_ranks_get_traffic_and_are_written_on_change_alone() -> None:

@@ -262,7 +262,7 @@ def _world(operation: ResizeOperation, options: ResizeOptions, store: FileStore 
     from models.elastic import LoadBalancing
     from planner.control.resizing import World
     from planner.control.resizing.grounds import ByHand, PodGround
-    from planner.control.resizing.routes import EngineRoutes, PodRoutes
+    from planner.control.resizing.routes import EngineRoutes, PodRoutes, pods_of_ranks
 
     _, picture = _picture(options)
     engine = _engine(picture, operation.urls, store.load(), model=options.model)
@@ -273,9 +273,10 @@ def _world(operation: ResizeOperation, options: ResizeOptions, store: FileStore 
         api, _kind(options.kind), namespace, name, options.ranks_per_replica, options.pods_per_replica
     )
     external = operation.engine.load_balancing is LoadBalancing.EXTERNAL
-    one_pod_each = options.ranks_per_replica == 1 and options.pods_per_replica == 1
+    one_pod_each = options.ranks_per_replica == options.pods_per_replica
+    pods = pods_of_ranks(name, options.pods_per_replica)
     routes = (
-        PodRoutes(api, namespace, lambda rank: f"{name}-{rank}", ground.there, engine.in_flight)
+        PodRoutes(api, namespace, pods, ground.there, engine.in_flight)
         if external and one_pod_each
         else EngineRoutes()
     )

@@ -10,12 +10,22 @@ from planner.control.cluster import Api, ClusterFault
 from planner.control.cluster.kinds import PODS
 from planner.control.cluster.reading import labels_of
 
-__all__ = ["EngineRoutes", "PodRoutes"]
+__all__ = ["EngineRoutes", "PodRoutes", "pods_of_ranks"]
 
 LABEL: Final = "fleetplan.dev/serving"
 _YES, _NO = "yes", "draining"
 
 InFlight = Callable[[int], float | None]
+
+
+def pods_of_ranks(workload: str, pods_per_replica: int = 1) -> Callable[[int], str]:
+    """Names of pods by rank, where each rank has one: of a StatefulSet, or of a LeaderWorkerSet's groups of so many pods."""
+
+    def named(rank: int) -> str:
+        group, worker = divmod(rank, pods_per_replica)
+        return f"{workload}-{group}-{worker}" if worker else f"{workload}-{group}"
+
+    return named
 
 
 @dataclass(frozen=True, slots=True)
