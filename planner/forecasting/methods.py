@@ -186,11 +186,22 @@ class Tried:
         pooled = errors[np.isfinite(errors)]
         if pooled.size:
             spread[:] = np.quantile(pooled, levels)[:, None]
-        for ahead in np.flatnonzero(counts >= _LEAST):
-            own = errors[:, ahead]
-            spread[:, ahead] = np.quantile(own[np.isfinite(own)], levels)
+        enough = counts >= _LEAST
+        if enough.any():
+            spread[:, enough] = _quantiles(errors[:, enough], counts[enough], levels)
         filled = np.where(np.isfinite(center), center, np.nanmean(center))
         return np.asarray(np.maximum(0.0, np.sort(filled[None, :] + spread, axis=0)), dtype=np.float64)
+
+
+def _quantiles(errors: Floats, counts: Places, levels: Sequence[float]) -> Floats:
+    """(levels, horizon) of the known errors of each column, linear between two, as ``numpy.quantile`` has them."""
+    known_first = np.sort(errors, axis=0)
+    place = np.asarray(levels)[:, None] * (counts - 1)[None, :]
+    low = np.floor(place).astype(np.int64)
+    high = np.minimum(low + 1, counts - 1)
+    below = np.take_along_axis(known_first, low, axis=0)
+    above = np.take_along_axis(known_first, high, axis=0)
+    return np.asarray(below + (above - below) * (place - low), dtype=np.float64)
 
 
 def tried(method: Method, series: Series, horizon: int, *, origins: int = 10**9) -> Tried:

@@ -86,11 +86,13 @@ class _Row:
         """The first step and the means of whole steps before ``end``, as many as are kept; what is not known is NaN."""
         if end <= self.first:
             return end, np.empty(0)
-        whole = [*self.means, self.total / self.count] if self.place < end else self.means[: end - self.first]
         oldest = max(self.first, end - steps)
         values = np.full(end - oldest, np.nan)
-        kept = np.asarray(whole, dtype=np.float64)[oldest - self.first :]
+        # A copy: whoever looks at the array itself would keep it from growing.
+        kept = self.means[oldest - self.first : end - self.first]
         values[: len(kept)] = kept
+        if oldest <= self.place < end:
+            values[self.place - oldest] = self.total / self.count
         return oldest, values
 
 

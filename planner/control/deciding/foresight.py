@@ -8,7 +8,7 @@ time that a cycle has for them is over. A service whose forecast is too old is p
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -26,6 +26,7 @@ _OLD: Final = 5
 """Steps after which a forecast does not count any more, where the lead time is not longer."""
 _LONGEST_WORDS: Final = 200
 _BEFORE_UNIT: Final = "|"
+_NO_HISTORY: Final = "there is no history yet"
 
 
 class _Asked(NamedTuple):
@@ -127,47 +128,45 @@ class Foresight:
         return _One(f"{service.seen.key}{_BEFORE_UNIT}{unit}", unit, observed, asked, service)
 
     def _refresh(self, ones: Iterable[_One], now_s: float) -> None:
-        """Forecasts, then choices, the oldest first, until the time is over; one choice at least, so that it goes on."""
+        """Forecasts, then choices, the oldest first, until the time is over; one of each at least, so that it goes on."""
         settings = self._settings or ForecastSettings()
         end_s = self.clock.monotonic_s() + settings.budget_s
         known = [one for one in ones if one.observed is not None]
-        self._choose(self._unchosen(known, now_s, new=True), now_s, end_s)
-        due = [one for one in known if now_s - self._of(one).made_s >= settings.step_s]
+        due = [
+            one
+            for one in known
+            if not math.isinf((kept := self._of(one)).chosen_s) and now_s - kept.made_s >= settings.step_s
+        ]
         due.sort(key=lambda one: self._of(one).made_s)
         for place, one in enumerate(due):
             if place and self.clock.monotonic_s() >= end_s:
                 break
             self._forecast(one, now_s)
-        self._choose(self._unchosen(known, now_s, new=False), now_s, end_s)
+        self._choose(self._unchosen(known, now_s), now_s, end_s)
 
     def _of(self, one: _One) -> _Kept:
         return self._kept.setdefault(one.key, _Kept())
 
-    def _unchosen(self, ones: Iterable[_One], now_s: float, *, new: bool) -> Iterator[_One]:
-        """Services whose method is to be chosen, the oldest first.
-
-        Args:
-            ones: all.
-            now_s: seconds of the epoch.
-            new: those that were never chosen for, or for another season; else the others.
-        """
+    def _unchosen(self, ones: Iterable[_One], now_s: float) -> list[_One]:
+        """Services whose method is to be chosen: those that were never chosen for first, then the oldest."""
         step_s = (self._settings or ForecastSettings()).step_s
         found: list[tuple[float, int, _One]] = []
         for one in ones:
             kept = self._of(one)
-            is_new = math.isinf(kept.chosen_s) or kept.season_s != one.asked.season_s
             lasts_s = step_s * min(_CHOSEN_FOR, max(1, kept.known // 10))
-            if is_new is new and (is_new or now_s - kept.chosen_s >= lasts_s):
+            if now_s - kept.chosen_s >= lasts_s or kept.season_s != one.asked.season_s:
                 found.append((kept.chosen_s, len(found), one))
-        return (one for _, _, one in sorted(found, key=lambda each: each[:2]))
+        return [one for _, _, one in sorted(found, key=lambda each: each[:2])]
 
     def _choose(self, ones: Iterable[_One], now_s: float, end_s: float) -> None:
-        for place, one in enumerate(ones):
-            if place and self.clock.monotonic_s() >= end_s:
+        done = 0
+        for one in ones:
+            if done and self.clock.monotonic_s() >= end_s:
                 return
             kept, series = self._of(one), self._series(one, now_s)
             if series is None:
                 continue
+            done += 1
             kept.choice = chosen(series, **one.asked._asdict())
             kept.chosen_s, kept.known, kept.season_s = now_s, series.known, one.asked.season_s
             self._forecast(one, now_s)
@@ -206,7 +205,7 @@ class Foresight:
         if one.observed is None:
             return "nobody tells what is asked for now"
         if math.isinf(kept.made_s):
-            return "there is no history yet" if math.isinf(kept.chosen_s) else "its turn has not come yet"
+            return _NO_HISTORY if self._series(one, now_s) is None else "its turn has not come yet"
         step_s = (self._settings or ForecastSettings()).step_s
         age_s = now_s - kept.made_s
         if age_s > max(_OLD * step_s, one.asked.lead_s) or age_s < 0:
