@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from models.controller import ControllerSettings
 from models.observation import Observation
 from planner.clock import FakeClock
-from planner.control.analysis import Ahead, AnalysisMemory, analyze, foretold, grown
+from planner.control.analysis import Ahead, AnalysisMemory, analyze, foretold, grown, ref_of
 from planner.control.deciding import Decided, Decider, DecidingState, Verdict
 from planner.control.deciding import foresight as module
 from planner.control.deciding.foresight import Foresight
@@ -228,6 +228,27 @@ class TestWhenItDoesNotCount:
         days.decide(days.replicas)
         assert days.ahead.method
 
+    def test_a_cycle_in_which_nothing_is_seen_forgets_nothing(self) -> None:
+        days = Days(settings(**FORECAST), office)
+        days.days(2.5)
+        assert days.ahead.method
+        days.clock.sleep(STEP_S)
+        _, days.state = days.decider.decide(
+            observed([], complete=False), state=days.state, settings=days.given, now_s=days.clock.unix_s()
+        )
+        days.step += 1
+        days.decide(days.replicas)
+        assert days.ahead.method
+
+    def test_who_turns_it_off_and_on_begins_anew(self) -> None:
+        days = Days(settings(**FORECAST), office)
+        days.days(2.5)
+        days.given = settings()
+        days.decide(days.replicas)
+        days.given = settings(**FORECAST)
+        days.decide(days.replicas)
+        assert "no history" in days.ahead.why_not
+
     def test_percentages_look_at_no_demand_and_the_record_says_so(self) -> None:
         days = Days(settings("wva", **FORECAST), office)
         days.days(0.2)
@@ -317,17 +338,21 @@ class TestSettings:
 
 class TestLead:
     def test_starts_are_timed_and_the_slowest_variant_counts(self) -> None:
-        times, refs = StartTimes(), []
+        times = StartTimes()
+        fast, slow = (ref_of(a_variant(name)) for name in ("fast", "slow"))
         for name, takes_s in (("fast", 60), ("slow", 240)):
             for at_s in range(0, 301, 30):
-                ready = 1 if at_s < takes_s else 2
-                one = a_variant(name, ready=ready, wanted=2)
-                times.note([one], float(at_s))
-            ref = next(iter(times._took))
-            refs.append((ref, times._took[ref]))
-        assert [took for _, took in refs] == [60.0, 240.0]
-        times._took = dict(refs)
-        assert times.slowest_s(ref for ref, _ in refs) == 240.0
+                times.note([a_variant(name, ready=1 if at_s < takes_s else 2, wanted=2)], float(at_s))
+        assert (times.slowest_s([fast]), times.slowest_s([slow])) == (60.0, 240.0)
+        assert times.slowest_s([fast, slow]) == 240.0
+
+    def test_one_slow_start_is_forgotten_after_some(self) -> None:
+        times, now_s = StartTimes(), 0.0
+        for takes_s in (800.0, *([100.0] * 6)):
+            times.note([a_variant(ready=1, wanted=2)], now_s)
+            times.note([a_variant(ready=2)], now_s + takes_s)
+            now_s += 1000.0
+        assert 100.0 < times.slowest_s([ref_of(a_variant())]) < 115.0
 
     def test_what_was_never_seen_to_start_counts_as_five_minutes(self) -> None:
         assert StartTimes().slowest_s([]) == FIRST_S == 300.0
@@ -336,7 +361,7 @@ class TestLead:
         times = StartTimes()
         times.note([a_variant(ready=1, wanted=2)], 0.0)
         times.note([a_variant(ready=2)], 9_000.0)
-        assert not times._took
+        assert times.slowest_s([ref_of(a_variant())]) == FIRST_S
 
 
 class TestSleep:

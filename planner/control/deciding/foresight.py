@@ -21,11 +21,10 @@ from planner.forecasting import Choice, History, Series, chosen, looked_again
 __all__ = ["Foresight"]
 
 _CHOSEN_FOR: Final = 60
-"""Steps after which methods are tried anew; sooner where the past has grown by a tenth."""
+"""Steps after which methods are tried anew, sooner where the past has grown by a tenth; and a service that went away is forgotten."""
 _OLD: Final = 5
 """Steps after which a forecast does not count any more, where the lead time is not longer."""
 _LONGEST_WORDS: Final = 200
-_BEFORE_UNIT: Final = "|"
 _NO_HISTORY: Final = "there is no history yet"
 
 
@@ -49,6 +48,7 @@ class _Kept:
     method: str = ""
     why_not: str = ""
     made_s: float = -math.inf
+    seen_s: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,9 @@ class Foresight:
             reactive: policies that have no use for it.
         """
         asking = [one for one in services if one.seen.rules.forecast]
-        if settings.forecasting != self._settings or not asking:
+        wanted = settings.rules.forecast or any(one.forecast for one in settings.overrides)
+        # A cycle in which nothing is seen is no reason to forget.
+        if settings.forecasting != self._settings or not wanted:
             self._begin(settings.forecasting)
         if not asking:
             return {}
@@ -101,10 +103,10 @@ class Foresight:
         ones = [self._one(one, settings, now_s) for one in asking]
         useful = [one for one in ones if one.service.seen.rules.policy not in reactive]
         self._history.note({one.key: one.observed for one in useful}, now_s)
-        there = {one.service.seen.key for one in useful}
-        self._kept = {
-            key: kept for key, kept in self._kept.items() if key.rpartition(_BEFORE_UNIT)[0] in there
-        }
+        for one in useful:
+            self._of(one).seen_s = now_s
+        gone_s = now_s - _CHOSEN_FOR * settings.forecasting.step_s
+        self._kept = {key: kept for key, kept in self._kept.items() if kept.seen_s >= gone_s}
         self._refresh(useful, now_s)
         return {one.service.seen.key: self._ahead(one, now_s, reactive) for one in ones}
 
@@ -125,7 +127,7 @@ class Foresight:
         # The past is known until the last whole step.
         reach_s = now_s % settings.forecasting.step_s + lead_s + settings.cycle_s
         asked = _Asked(reach_s, rules.forecast_season_s, rules.forecast_quantile)
-        return _One(f"{service.seen.key}{_BEFORE_UNIT}{unit}", unit, observed, asked, service)
+        return _One(f"{service.seen.key}|{unit}", unit, observed, asked, service)
 
     def _refresh(self, ones: Iterable[_One], now_s: float) -> None:
         """Forecasts, then choices, the oldest first, until the time is over; one of each at least, so that it goes on."""

@@ -16,6 +16,8 @@ FIRST_S: Final = 300.0
 _LONGEST_S: Final = 3600.0
 """What takes longer waits for a node or is broken, and says nothing of a start."""
 
+_MOST: Final = 10_000
+
 
 @dataclass(slots=True)
 class StartTimes:
@@ -25,23 +27,21 @@ class StartTimes:
     _took: dict[VariantRef, float] = field(default_factory=dict)
 
     def note(self, variants: Iterable[VariantObservation], now_s: float) -> None:
-        """Take in what is pending and ready now; variants that are not among them are forgotten."""
-        begun: dict[VariantRef, tuple[float, int]] = {}
-        took: dict[VariantRef, float] = {}
+        """Take in what is pending and ready now; variants that are not seen for a while are not forgotten for that."""
         for one in variants:
             ref = ref_of(one)
-            since_s, ready = self._begun.get(ref, (now_s, one.ready))
-            if ref in self._took:
-                took[ref] = self._took[ref]
-            if ref in self._begun and one.ready > ready:
-                seen_s = now_s - since_s
-                if 0 < seen_s <= _LONGEST_S:
+            since_s, ready = self._begun.pop(ref, (now_s, one.ready))
+            took_s = now_s - since_s
+            if one.ready > ready:
+                if 0 < took_s <= _LONGEST_S:
                     # Half and half: one slow pull of an image is forgotten after some starts.
-                    took[ref] = (took.get(ref, seen_s) + seen_s) / 2
+                    self._took[ref] = (self._took.pop(ref, took_s) + took_s) / 2
                 since_s = now_s
             if one.pending > 0:
-                begun[ref] = (since_s, one.ready)
-        self._begun, self._took = begun, took
+                self._begun[ref] = (since_s, one.ready)
+        for kept in (self._begun, self._took):
+            while len(kept) > _MOST:
+                del kept[next(iter(kept))]
 
     def slowest_s(self, refs: Iterable[VariantRef]) -> float:
         """Of these variants, s; those that were never seen to start count only where none was."""
