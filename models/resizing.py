@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from models.elastic import ElasticDeployment, ElasticShape, ResizeMode
 from models.explanation import Fact
 from models.performance import Origin
-from models.units import PositiveCount, Seconds
+from models.units import EpochSeconds, PositiveCount, Seconds
 from models.value import Value
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "PreflightCheck",
     "PreflightVerdict",
     "ResizeEstimate",
+    "Schedule",
+    "ScheduledCall",
     "SizeLine",
     "SizeReason",
     "SizeRefusal",
@@ -209,3 +211,30 @@ class ElasticPicture(Value):
     def line(self, ranks: int) -> SizeLine | None:
         """The line of a size; None: it has none."""
         return next((each for each in self.lines if each.verdict.ranks == ranks), None)
+
+
+class ScheduledCall(Value):
+    """One resize that is to be called for ahead of the load."""
+
+    call_s: EpochSeconds = Field(description="when to call, seconds of the epoch")
+    needed_s: EpochSeconds = Field(description="when the capacity is needed, or may go, seconds of the epoch")
+    mode: ResizeMode = Field(description="how")
+    from_ranks: PositiveCount = Field(description="data-parallel ranks before")
+    to_ranks: PositiveCount = Field(description="data-parallel ranks after")
+    rate_rps: float = Field(ge=0, description="the most that is expected while it has this size, req/s")
+    carries_rps: float = Field(ge=0, description="what it carries then, req/s")
+    late_s: Seconds = Field(0.0, description="the call should have been made so long ago; 0: there is time")
+
+    @property
+    def short_rps(self) -> float:
+        """What no size that can be reached carries."""
+        return max(0.0, self.rate_rps - self.carries_rps)
+
+
+class Schedule(Value):
+    """Resizes ahead of the load, in the order of time."""
+
+    calls: tuple[ScheduledCall, ...] = Field((), description="calls; empty: the size of now stays")
+    short_rps: float = Field(
+        0.0, ge=0, description="the most that no size which can be reached carries, req/s"
+    )

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from models.elastic import ElasticDeployment, ResizeMode
 from models.resize_operation import OperationLimits, ResizeOperation
-from models.resizing import ElasticPicture, Preflight, ResizeEstimate, SizeLine
+from models.resizing import ElasticPicture, Preflight, ResizeEstimate, Schedule, SizeLine
 from models.scenario import Scenario
 from planner.errors import ConfigurationError, Finding, nearest
 from planner.picturing import scenario_catalog
 
 if TYPE_CHECKING:
     from models.fleet import RunningVariant
+    from models.forecast import Forecast
     from models.ids import NodeId
     from models.problem import PoolState
     from models.variant import Variant
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from planner.elastic import PreflightFacts, Room
     from planner.sizing.names import Names
 
-__all__ = ["elastic_pictures", "ordered", "picked", "preflight_of", "ways_to"]
+__all__ = ["elastic_pictures", "ordered", "picked", "preflight_of", "scheduled", "ways_to"]
 
 _SIZES_AT_MOST: Final = 128
 
@@ -171,6 +172,43 @@ def ways_to(scenario: Scenario, picture: ElasticPicture, ranks: int) -> tuple[Re
         )
         for mode in ResizeMode
     )
+
+
+def scheduled(
+    scenario: Scenario, picture: ElasticPicture, made: Forecast, *, quantile: float, now_s: float
+) -> Schedule:
+    """When to call for which size, so that a quantile of a forecast is carried.
+
+    Args:
+        scenario: of the deployment.
+        picture: the deployment, with rates by size.
+        made: the forecast of its load, req/s.
+        quantile: of it.
+        now_s: seconds of the epoch.
+    """
+    from planner.elastic.scheduling import Expected, ScheduleQuestion, schedule
+
+    def estimate(before: int, after: int) -> ResizeEstimate:
+        ways = ways_to(scenario, picture.but(current=before), after)
+        return next(way for way in ways if way.mode is picture.mode)
+
+    question = ScheduleQuestion(
+        deployment=picture.deployment,
+        shape=picture.shape,
+        current=picture.current,
+        now_s=now_s,
+        estimate=estimate,
+        room=None if picture.pool is None else _free(picture),
+    )
+    return schedule(
+        question, Expected(start_s=made.made_at_s, step_s=made.step_s, rates_rps=made.at(quantile))
+    )
+
+
+def _free(picture: ElasticPicture) -> Room:
+    from planner.elastic import Room
+
+    return Room(picture.free_gpus)
 
 
 def _room(scenario: Scenario, names: Names, row: RunningVariant | None) -> Room | None:

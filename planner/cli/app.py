@@ -30,11 +30,13 @@ from planner.cli.commands.drafting import DraftOptions, import_observation
 from planner.cli.commands.elastic import (
     ElasticCheckOptions,
     ElasticOptions,
+    ElasticScheduleOptions,
     RecordOptions,
     ResizeOptions,
     elastic_check,
     elastic_resize,
     elastic_resume,
+    elastic_schedule,
     elastic_sizes,
     elastic_status,
 )
@@ -114,6 +116,7 @@ controller.command("release")(takes(ControllerReleaseOptions)(controller_release
 app.add_typer(elastic, name="elastic")
 elastic.command("sizes")(takes(ElasticOptions)(elastic_sizes))
 elastic.command("check")(takes(ElasticCheckOptions)(elastic_check))
+elastic.command("schedule")(takes(ElasticScheduleOptions)(elastic_schedule))
 elastic.command("resize")(takes(ResizeOptions)(elastic_resize))
 elastic.command("status")(takes(RecordOptions)(elastic_status))
 elastic.command("resume")(takes(RecordOptions)(elastic_resume))

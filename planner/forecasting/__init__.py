@@ -6,6 +6,7 @@ from planner.forecasting.backtesting import backtest
 from planner.forecasting.choosing import best_forecast
 from planner.forecasting.methods import METHODS, Drift, LastValue, Method, SeasonalNaive
 from planner.forecasting.outlook import Choice, History, Outlook, chosen, looked_again, outlook
+from planner.forecasting.reading import read_series
 from planner.forecasting.series import Series, series_of
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "chosen",
     "looked_again",
     "outlook",
+    "read_series",
     "series_of",
 ]

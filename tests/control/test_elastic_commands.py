@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,44 @@ def test_a_scenario_without_an_elastic_variant_says_what_would_do(tmp_path: Path
     said = run("sizes", path)
     assert said.exit_code == 2
     assert "a variant with elastic" in said.stderr
+
+
+def daily(path: Path, *, most: float, days: int = 5) -> Path:
+    lines = ["time,rate"]
+    for minute in range(0, days * 1440, 5):
+        wave = (1 - math.cos(2 * math.pi * minute / 1440)) / 2
+        lines.append(f"{1_796_000_400 + minute * 60},{most * wave:.3f}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_schedule_calls_before_the_load_of_the_day_comes_and_back_after_it(
+    scenario: Path, tmp_path: Path
+) -> None:
+    series = daily(tmp_path / "load.csv", most=13.0)
+    way = ("--series", series, "--step", 300, "--horizon", 24)
+    said = run("schedule", scenario, *way)
+    assert said.exit_code == 0, said.output
+    assert "seasonal-naive" in said.stdout
+    calls = json.loads(run("schedule", scenario, *way, "--json").stdout)["calls"]
+    sizes = [4, *(each["to_ranks"] for each in calls)]
+    assert (sizes[0], max(sizes), sizes[-1]) == (4, 6, 4)
+    assert sizes[: sizes.index(6) + 1] == sorted(sizes[: sizes.index(6) + 1])
+    assert 90 < calls[0]["needed_s"] - calls[0]["call_s"] < 250
+
+
+def test_a_load_beyond_every_size_is_told_and_fails(scenario: Path, tmp_path: Path) -> None:
+    said = run(
+        "schedule", scenario, "--series", daily(tmp_path / "l.csv", most=30.0), "--step", 300, "--horizon", 24
+    )
+    assert said.exit_code == 3
+    assert "find no size that carries them" in said.stdout
+
+
+def test_lines_of_a_series_that_cannot_be_read_are_all_named(scenario: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("time,rate\nx,1\n5,-3\n")
+    said = run("schedule", scenario, "--series", bad)
+    assert said.exit_code == 2
+    assert "bad.csv:2" in said.stderr
+    assert "bad.csv:3" in said.stderr

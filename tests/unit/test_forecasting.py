@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ from planner.forecasting import (
     backtest,
     best_forecast,
     outlook,
+    read_series,
     series_of,
 )
 
@@ -198,3 +201,40 @@ def test_quantiles_are_in_order_finite_and_not_negative(
     assert (table >= 0).all()
     assert (np.diff(table, axis=0) >= -1e-9).all()
     assert made.horizon == horizon
+
+
+def test_a_file_is_read_with_epochs_and_dates_and_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "load.csv"
+    path.write_text(
+        "rate,Time\n2,1970-01-01T00:00:00Z\n4,30\n,60\n6,1970-01-01 00:02:10\n\n", encoding="utf-8"
+    )
+    made = read_series(path, step_s=60)
+    assert made.values[[0, 2]].tolist() == [3.0, 6.0]
+    assert np.isnan(made.values[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("time,rate\nx,1\n5,-3\n8\n", [":2", "'x'", ":3", "'-3'", ":4", "1 columns"]),
+        ("a,b\n1,2\n", ["a header with time and a value"]),
+        ("", ["no header"]),
+        ("time,rate\n", ["no future"]),
+        ("time,rate\n1,nan\n", ["'nan'"]),
+    ],
+)
+def test_every_line_that_cannot_be_read_is_named(tmp_path: Path, text: str, says: list[str]) -> None:
+    path = tmp_path / "load.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as error:
+        read_series(path, step_s=60)
+    for word in says:
+        assert word in str(error.value)
+
+
+def test_no_file_and_no_text_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_series(tmp_path / "none.csv", step_s=60)
+    (tmp_path / "raw").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match="no CSV file"):
+        read_series(tmp_path / "raw", step_s=60)

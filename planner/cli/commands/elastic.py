@@ -1,4 +1,4 @@
-"""``elastic sizes|check|resize|status|resume``: elastic deployments of a scenario, and one resize carried out."""
+"""``elastic sizes|check|schedule|resize|status|resume``: elastic deployments of a scenario, and one resize carried out."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ElasticCheckOptions",
     "ElasticOptions",
+    "ElasticScheduleOptions",
     "RecordOptions",
     "ResizeOptions",
     "elastic_check",
     "elastic_resize",
     "elastic_resume",
+    "elastic_schedule",
     "elastic_sizes",
     "elastic_status",
 ]
@@ -77,6 +79,43 @@ class ResizeOptions(ElasticCheckOptions):
     kubeconfig: Annotated[Path | None, typer.Option("--kubeconfig", metavar="FILE", show_default=False, help="In place of KUBECONFIG.")] = None  # fmt: skip
     model: Annotated[str, typer.Option("--model", metavar="NAME", show_default=False, help="Served name, for the prompt that is asked before and after.")] = ""  # fmt: skip
     yes: Annotated[bool, typer.Option("--yes", help="Carry it out. Without it nothing is sent.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticScheduleOptions(ElasticOptions):
+    """Options of ``elastic schedule``."""
+
+    series: Annotated[Path, typer.Option("--series", metavar="FILE", help="Past load of the service: CSV with time and req/s.", show_default=False)]  # fmt: skip
+    step_s: Annotated[float, typer.Option("--step", min=1, max=86_400, metavar="S", help="Length of a step, s.")] = 60.0  # fmt: skip
+    horizon_h: Annotated[float, typer.Option("--horizon", min=0.02, max=168, metavar="H", help="Hours ahead.")] = 6.0  # fmt: skip
+    season_h: Annotated[float, typer.Option("--season", min=0.02, max=8760, metavar="H", help="Hours after which load repeats.")] = 24.0  # fmt: skip
+    quantile: Annotated[float, typer.Option("--quantile", min=0.05, max=0.95, metavar="Q", help="Of the forecast, that is to be carried.")] = 0.9  # fmt: skip
+
+
+def elastic_schedule(options: ElasticScheduleOptions) -> ExitCode:
+    """When to call for which size, so that the load of a forecast finds its capacity there. Exit code 3: no size carries it."""
+    from planner.elasticity import scheduled
+    from planner.forecasting import best_forecast, read_series
+
+    scenario, picture = _picture(options)
+    series = read_series(options.series, step_s=options.step_s)
+    made = best_forecast(
+        series,
+        horizon=max(1, round(options.horizon_h * 3600 / options.step_s)),
+        season=max(1, round(options.season_h * 3600 / options.step_s)),
+    )
+    found = scheduled(scenario, picture, made, quantile=options.quantile, now_s=series.end_s)
+    if options.as_json:
+        document = {
+            "forecast": made.model_dump(mode="json"),
+            **found.model_dump(mode="json"),
+        }
+        sys.stdout.write(f"{json.dumps(document, indent=2, ensure_ascii=False)}\n")
+    else:
+        from planner.cli.screen.elastic import show_schedule
+
+        show_schedule(out_console(), picture, made, found)
+    return ExitCode.NOT_KEPT if found.short_rps > 0 else ExitCode.DONE
 
 
 def elastic_sizes(options: ElasticOptions) -> ExitCode:

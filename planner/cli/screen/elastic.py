@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
+from models.forecast import Forecast
 from models.resize_operation import OperationPhase, ResizeOperation
-from models.resizing import ElasticPicture, Pace, Preflight, PreflightVerdict, ResizeEstimate, SizeLine
+from models.resizing import (
+    ElasticPicture,
+    Pace,
+    Preflight,
+    PreflightVerdict,
+    ResizeEstimate,
+    Schedule,
+    ScheduledCall,
+    SizeLine,
+)
 from planner.cli.screen.layout import Column, bullets, numbered, section, table
 from planner.cli.screen.plain import plain
 from planner.wording import counted, number, time_span
 
-__all__ = ["entry_line", "show_operation", "show_preflight", "show_sizes", "show_steps", "show_ways"]
+__all__ = [
+    "entry_line",
+    "show_operation",
+    "show_preflight",
+    "show_schedule",
+    "show_sizes",
+    "show_steps",
+    "show_ways",
+]
 
 _NOTHING: Final = "–"
 _EXACT_S: Final = 1e-9
@@ -147,6 +166,63 @@ def show_steps(console: Console, operation: ResizeOperation, commands: Sequence[
     section(console, "Calls")
     for command in commands:
         console.print(Text(plain(command, 2000)), soft_wrap=True)
+
+
+def show_schedule(console: Console, picture: ElasticPicture, made: Forecast, found: Schedule) -> None:
+    """Print when to call for which size, by whose forecast, and how good that was."""
+    past = made.backtest
+    how = "never tried on the past" if past is None else f"tried {past.origins} times on the past"
+    if past is not None and past.mase is not None:
+        how += f", off {number(past.mase, 2)} times as much as looking a season back"
+    console.print(Text(plain(f"forecast: {made.method}, {how}"), style="bold"))
+    for told in made.notes:
+        console.print(plain(told))
+    if found.short_rps:
+        console.print(
+            Text(f"{number(found.short_rps, 3)} req/s find no size that carries them.", style="bold red")
+        )
+    if not found.calls:
+        stays = f"The size of now, {counted(picture.current, 'rank')}, stays."
+        console.print(stays if found.short_rps else f"{stays[:-1]}: it carries all of it.")
+        return
+    console.print()
+    made_table = table(
+        [
+            Column("call at (UTC)", right=False),
+            Column("from"),
+            Column("to"),
+            Column("by"),
+            Column("needed at (UTC)", right=False),
+            Column("expected req/s"),
+            Column("carries"),
+            Column("", right=False),
+        ]
+    )
+    for call in found.calls:
+        made_table.add_row(
+            _clock(call.call_s),
+            str(call.from_ranks),
+            str(call.to_ranks),
+            call.mode.value,
+            _clock(call.needed_s),
+            number(call.rate_rps, 3),
+            number(call.carries_rps, 3),
+            _warning(call),
+        )
+    console.print(made_table)
+
+
+def _clock(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _warning(call: ScheduledCall) -> str:
+    told = []
+    if call.late_s:
+        told.append(f"{time_span(call.late_s)} too late: call now")
+    if call.short_rps:
+        told.append(f"{number(call.short_rps, 3)} req/s too few")
+    return "; ".join(told)
 
 
 def show_operation(console: Console, operation: ResizeOperation) -> None:
