@@ -140,6 +140,11 @@ class ControllerProcess:
                 found[variant] = round(float(value))
         return found
 
+    def leads(self) -> bool:
+        """Whether it leads."""
+        page = self._get("/metrics") or ""
+        return ("fleetplan_controller_leader", "", "1") in _SAMPLE.findall(page)
+
     def cycles(self) -> int:
         """How many it has made since its start."""
         page = self._get("/metrics") or ""

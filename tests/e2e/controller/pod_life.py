@@ -76,8 +76,8 @@ class EngineKubelets(Kubelets):
         self.start_s: dict[str, float] = {}
         """How long pods of a namespace take to start, s, where it is not ``ready_after_s``."""
         self.living: dict[str, Living] = {}
-        self.busy_at_end: dict[str, int] = {}
-        """Requests that pods held when their end began, by pod."""
+        self.busy_at_end: dict[tuple[str, str], int] = {}
+        """Requests that pods held when their end began, by namespace and pod."""
         self._background = background
         self._size_of = size_of
         self._found = found
@@ -184,7 +184,8 @@ class EngineKubelets(Kubelets):
         now_s = _CLOCK.monotonic_s()
         if living.ending_s is None:
             living.ending_s = now_s
-            self.busy_at_end[name_of(living.pod)] = 0 if living.engine is None else living.engine.busy
+            whose = namespace_of(living.pod), name_of(living.pod)
+            self.busy_at_end[whose] = 0 if living.engine is None else living.engine.busy
             living.hook = self._hook(living)
         grace_s = count_at(living.pod, "metadata", "deletionGracePeriodSeconds")
         late = now_s - living.ending_s >= (_GRACE_S if grace_s is None else grace_s)

@@ -231,6 +231,12 @@ class Service:
     def pods(self) -> list[Object]:
         return list(self.world.admin.list(PODS, self.namespace).items)
 
+    def scraped(self, question: str) -> list[float]:
+        """Values that Prometheus has of engines here, for ``series`` or ``series > value``."""
+        name, *rest = question.split(" ", 1)
+        asked = f'{name}{{namespace="{self.namespace}"}} {"".join(rest)}'
+        return [value for _, value in self.world.prometheus.query(asked)]
+
     @property
     def engines(self) -> dict[str, Engine]:
         """Engines by pod."""
