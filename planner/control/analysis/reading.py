@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from models.observation import EngineObservation
+from models.observation import EngineObservation, VariantObservation
 from planner.control.analysis.caches import cache_tokens
 from planner.control.analysis.seeing import ServiceSeen, VariantSeen
 from planner.saturation import (
@@ -20,7 +20,10 @@ from planner.saturation import (
 )
 from planner.saturation.published import VariantState
 
-__all__ = ["NOBODY_KNOWS_ZERO", "UNNAMED", "reading_of", "traffic_of"]
+__all__ = ["MOST_REPLICAS", "NOBODY_KNOWS_ZERO", "UNNAMED", "most_replicas", "reading_of", "traffic_of"]
+
+MOST_REPLICAS: Final = 10_000
+"""Of one variant, where its scaler states no maximum, or one that nobody has; absurd figures ask for any number."""
 
 NOBODY_KNOWS_ZERO: Final = Activity(completed=None, arrivals=None, in_flight=None, queued=None)
 """Nothing may be put to sleep on it."""
@@ -29,6 +32,15 @@ UNNAMED: Final = "?"
 """Stands for an accelerator that nobody could name; the published rules would give it nothing."""
 
 _IDLE: Final = Activity(completed=0.0, arrivals=0.0, in_flight=0.0, queued=0.0)
+
+
+def most_replicas(seen: VariantObservation) -> int:
+    """Replicas that a variant may grow to: its maximum, and never more than anybody has.
+
+    What people have or state as the minimum stands, however large it is.
+    """
+    most = max(MOST_REPLICAS, seen.wanted or 0, seen.min_replicas)
+    return most if seen.max_replicas is None else min(most, seen.max_replicas)
 
 
 def reading_of(service: ServiceSeen, *, stuck: bool, unused: bool) -> ServiceReading:
@@ -117,7 +129,7 @@ def _state(one: VariantSeen) -> VariantState:
         role=seen.role.value,
         pending=seen.pending,
         min_replicas=one.wanted if one.paused else seen.min_replicas,
-        max_replicas=one.wanted if one.paused else seen.max_replicas,
+        max_replicas=one.wanted if one.paused else most_replicas(seen),
         gpus_per_replica=seen.gpus,
         # The published enforcer knows completed requests of vLLM alone; what is looked at here is told by every engine.
         engine="vllm",

@@ -19,6 +19,8 @@ from planner.saturation.published import UNBOUNDED, Budget
 __all__ = ["Room", "pool_key", "speaks_of"]
 
 _REQUESTS: Final = "requests."
+_MOST_NAMED: Final = 1_000
+"""Alike nodes of one entry that get names, so that pods can be found on them; of more only their number counts."""
 _MAKERS: Final = {
     "nvidia.com": "nvidia",
     "amd.com": "amd",
@@ -89,13 +91,17 @@ class Room:
             maker: of accelerator types.
         """
         nodes: dict[str, dict[str, int]] = defaultdict(dict)
+        many: list[tuple[str, int, int]] = []
         for pool in pools:
-            mine = nodes[pool_key(pool.cluster, pool.accelerator)]
+            key = pool_key(pool.cluster, pool.accelerator)
+            mine = nodes[key]
             for node in pool.nodes:
                 usable = node.ready and not node.cordoned and not node.tainted
                 left = node.gpus - node.foreign_gpus if usable else -1
                 if node.count == 1:
                     mine[node.id] = left
+                elif node.count > _MOST_NAMED:
+                    many.append((key, left, node.count))
                 else:
                     mine.update({f"{node.id}-{place}": left for place in range(node.count)})
         homeless = _seat(nodes, variants)
@@ -105,8 +111,11 @@ class Room:
             quotas=[(quota, max(0, quota.hard - quota.used)) for quota in quotas],
             maker=maker,
         )
-        for key, gpus in sorted(homeless, reverse=True):
-            room._take_pod(key, gpus)
+        for key, left, count in many:
+            if left > 0:
+                room.free[key][left] = room.free[key].get(left, 0) + count
+        for key, gpus, pods in sorted(homeless, reverse=True):
+            room._take_pods(key, gpus, pods)
         return room
 
     def key_of(self, variant: VariantObservation) -> str | None:
@@ -131,9 +140,8 @@ class Room:
         physical, allowed = self._physical(variant), self._allowed(variant)
         count = max(0, min(replicas, physical, allowed))
         key = self.key_of(variant)
-        for _ in range(count if key is not None else 0):
-            for _ in range(variant.pods_per_replica):
-                self._take_pod(key or "", _pod(variant))
+        if key is not None:
+            self._take_pods(key, _pod(variant), count * variant.pods_per_replica)
         self.quotas = [
             (quota, left - count * variant.gpus if self.binds(quota, variant) else left)
             for quota, left in self.quotas
@@ -186,14 +194,23 @@ class Room:
             and speaks_of(quota.resource, variant.accelerator, self.maker(variant.accelerator))
         )
 
-    def _take_pod(self, key: str, gpus: int) -> None:
-        """From the node that has least to spare, so that large pods find theirs; what fits nowhere takes nothing."""
+    def _take_pods(self, key: str, gpus: int, pods: int) -> None:
+        """From nodes that have least to spare, so that large pods find theirs; what fits nowhere takes nothing.
+
+        Alike nodes are filled at once: somebody may have asked for a billion replicas.
+        """
         sizes = self.free.get(key, {})
-        fitting = [size for size, count in sizes.items() if size >= gpus and count > 0]
-        if fitting:
+        while pods > 0:
+            fitting = [size for size, count in sizes.items() if size >= gpus and count > 0]
+            if not fitting:
+                return
             size = min(fitting)
-            sizes[size] -= 1
-            sizes[size - gpus] = sizes.get(size - gpus, 0) + 1
+            each = min(size // gpus, pods)
+            nodes = min(sizes[size], pods // each)
+            sizes[size] -= nodes
+            left = size - each * gpus
+            sizes[left] = sizes.get(left, 0) + nodes
+            pods -= nodes * each
 
 
 def _keep(nodes: Mapping[str, dict[str, int]], staying: Iterable[VariantObservation]) -> None:
@@ -222,9 +239,9 @@ def _tally(left: Iterable[int]) -> dict[int, int]:
 
 def _seat(
     nodes: Mapping[str, dict[str, int]], variants: Iterable[VariantObservation]
-) -> list[tuple[str, int]]:
-    """Put pods on nodes that are known; (pool, accelerators) of each other pod that runs or is on order."""
-    homeless: list[tuple[str, int]] = []
+) -> list[tuple[str, int, int]]:
+    """Put pods on nodes that are known; (pool, accelerators, how many) of all others that run or are on order."""
+    homeless: list[tuple[str, int, int]] = []
     for variant in variants:
         key, gpus = pool_key(variant.cluster, variant.accelerator), _pod(variant)
         mine = nodes.get(key, {})
@@ -235,5 +252,5 @@ def _seat(
                 seated += 1
                 # Pods on nodes that take none hold nothing that we could use.
                 mine[node] = max(0, mine[node] - gpus) if mine[node] >= 0 else -1
-        homeless += [(key, gpus)] * (expected * variant.pods_per_replica - seated)
+        homeless.append((key, gpus, expected * variant.pods_per_replica - seated))
     return homeless
