@@ -209,9 +209,9 @@ class Controller:
         settings, now_s = self.loop.settings, self.parts.clock.monotonic_s()
         if now_s - self._elected_s > _STILL * settings.lease.lease_s:
             return False, "the election is stuck"
-        ended_s = self.loop.ended_s
+        ended_s = self.loop.ended_steady_s
         if self.parts.election.leading and ended_s is not None:
-            late_s = self.parts.clock.unix_s() - ended_s
+            late_s = now_s - ended_s
             if late_s > _STILL * settings.cycle_s + settings.timeout_s:
                 return False, f"no cycle ended for {late_s:.0f} s"
         return True, "alive"

@@ -30,6 +30,7 @@ from planner.control.running.arriving import not_taken_back, sent_after
 from planner.control.running.changing import changed_variants, is_told
 from planner.control.running.cycle_meters import CycleMeters
 from planner.control.running.events import Events
+from planner.control.running.gaps import Gaps, counted_anew
 from planner.control.running.guarding import (
     Footing,
     as_they_are,
@@ -121,10 +122,17 @@ class Loop:
     findings: tuple[Finding, ...] = ()
     report: CycleReport = field(default_factory=CycleReport)
     ended_s: float | None = None
+    ended_steady_s: float | None = None
+    _gaps: Gaps = field(init=False)
     _written_s: float = float("-inf")
     _kept_s: float = float("-inf")
     _begins: bool = False
     previous: str | None = None
+
+    def __post_init__(self) -> None:
+        """Count the time since whatever is remembered."""
+        self._gaps = Gaps(self.parts.clock)
+        self._gaps.after_restart(self.memory.at_s)
 
     def turn(self, trigger: str = "timer") -> CycleRecord:
         """One cycle. It never raises: a fault of ours is a record of the kind FAILED, and replicas are held."""
@@ -139,7 +147,7 @@ class Loop:
                 # A fault of ours: nothing was decided, and whatever follows the gauge holds still.
                 _LOG.error("event=cycle_broke number=%d error=%s", self.number, place_of(cause))
                 record = self._broken(trigger, cause)
-            self.ended_s = self.parts.clock.unix_s()
+            self.ended_s, self.ended_steady_s = self.parts.clock.unix_s(), self.parts.clock.monotonic_s()
             self.parts.meters.set("last_cycle_timestamp_seconds", self.ended_s)
             return record
 
@@ -181,6 +189,9 @@ class Loop:
             config_findings = parts.live.refresh()
             settings = parts.live.settings
             now_s = parts.clock.unix_s()
+            gap = self._gaps.noticed(settings.cycle_s)
+            if gap is not None:
+                self.memory = counted_anew(self.memory, gap.off_s)
             sight = parts.eyes.look(now_s)
             observation = share_of(sight.observation, settings.sharding)
         with phases.of("people"):
@@ -196,6 +207,7 @@ class Loop:
             outcomes = () if late or not leads else self._act(judged.decided, observation, settings)
             writes = written_by(parts.actuators) - before
         findings = [*config_findings, *people_findings, *judged.decided.findings]
+        findings += [gap.finding] if gap is not None else []
         if late:
             judged = replace(judged, decided=held_too_late(judged.decided), raised=self.memory.surged)
             findings.append(self._too_late(phases, settings))

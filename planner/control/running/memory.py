@@ -50,4 +50,8 @@ class LoopMemory:
         Raises:
             ValueError: it is damaged, or of something else; begin with an empty one then.
         """
-        return from_json(cls, json.loads(text))
+        try:
+            raw = json.loads(text)
+        except RecursionError as cause:
+            raise ValueError("what was kept is nested too deeply") from cause
+        return from_json(cls, raw)

@@ -103,13 +103,28 @@ class Records:
         path = folder / f"{self._stem}-{self._part:05d}.jsonl"
         is_new = self._size == 0
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write(line)
+        try:
+            _whole_line(handle, line)
+        finally:
+            os.close(handle)
         self._size += len(line)
         if is_new:
             for old in record_files(folder)[: -self._settings.files]:
                 with suppress(OSError):
                     old.unlink()
+
+
+def _whole_line(handle: int, line: bytes) -> None:
+    """Add a line to a file, whole or not at all: after half of one the next would be lost as well."""
+    before = os.fstat(handle).st_size
+    rest = memoryview(line)
+    try:
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(handle, before)
+        raise
 
 
 def record_files(folder: Path) -> list[Path]:
