@@ -51,7 +51,7 @@ def test_engines_and_the_queue_of_the_picker_are_seen(world: World, tmp_path: Pa
     assert {each.variant for each in seen.engines} == {"llama"}
     assert {each.kv_tokens for each in seen.engines} == {128 * 16.0}
     assert seen.traffic[0].in_flight is not None
-    assert seen.traffic[0].in_flight >= 16
+    assert seen.traffic[0].in_flight > 5
 
 
 def test_a_pod_that_starts_is_pending_and_no_engine(world: World, tmp_path: Path) -> None:
