@@ -203,8 +203,8 @@ def external_metrics(plane: ControlPlane, read: ReadMetric) -> Iterator[None]:
         yield
 
 
-def install_crd(plane: ControlPlane, kind: Kind, *, scale: bool = False) -> None:
-    """Serve a custom kind whose fields nobody checks, with status and, where asked for, the scale subresource."""
+def install_crd(plane: ControlPlane, kind: Kind, *, scale: bool = True) -> None:
+    """Serve a custom kind whose fields nobody checks, with status and the scale subresource, unless it is served."""
     found = {"status": {}} | (
         {"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}}
         if scale
@@ -225,5 +225,6 @@ def install_crd(plane: ControlPlane, kind: Kind, *, scale: bool = False) -> None
     # Groups of Kubernetes itself ask for it.
     notes = {"api-approved.kubernetes.io": "unapproved, for tests"}
     thing = {"metadata": {"name": kind.resource, "annotations": notes}, "spec": spec}
-    plane.admin.create(CUSTOM_RESOURCE_DEFINITIONS, "", thing)
+    if plane.admin.find(CUSTOM_RESOURCE_DEFINITIONS, "", str(thing["metadata"]["name"])) is None:
+        plane.admin.create(CUSTOM_RESOURCE_DEFINITIONS, "", thing)
     wait_until(lambda: plane.admin.list(kind) is not None, what=f"the kind {kind.name}")

@@ -19,7 +19,7 @@ from tests.loopback import free_port
 from tests.observed_fleets import a_variant, engines_of, some_traffic
 from tests.visiting import Visitor
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("kube")]
 
 Visits = Callable[..., Visitor]
 
