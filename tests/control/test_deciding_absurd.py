@@ -8,7 +8,16 @@ from models.hardware import Node, Pool
 from models.observation import VariantObservation
 from planner.control.analysis.reading import MOST_REPLICAS
 from planner.control.deciding.room import Room
-from tests.observed_fleets import Cycles, a_pool, a_variant, engines_of, observed, settings
+from tests.observed_fleets import (
+    KV_TOKENS,
+    Cycles,
+    a_pool,
+    a_variant,
+    engines_of,
+    observed,
+    settings,
+    some_traffic,
+)
 
 BILLION = 10**9
 
@@ -68,3 +77,25 @@ def test_what_people_have_stays_however_large() -> None:
     variant = a_variant(ready=1, wanted=3 * MOST_REPLICAS, max_replicas=None)
     seen = observed([variant], engines_of(variant, (0.95, 50.0)), pools=[])
     assert Cycles(settings(policy="wva-v2"))(seen) == {"v": variant.wanted}
+
+
+@pytest.mark.parametrize("policy", ["wva-v2", "planner"])
+@pytest.mark.parametrize("held", [1e3, 1e5, 1e7, 1e12])
+def test_a_demand_that_nothing_could_carry_grows_to_all_there_is(policy: str, held: float) -> None:
+    variant = a_variant(ready=2, max_replicas=10)
+    seen = observed([variant], engines_of(variant, (0.5, 0.0)), traffic=[some_traffic(queued=held)])
+    cycles = Cycles(settings(policy=policy))
+    assert cycles(seen) == {"v": 10}
+    assert cycles.last is not None
+    (decision,) = cycles.last.decisions
+    assert int(decision.facts.get("short", 0)) * KV_TOKENS > held, "what is missing is told whole"
+
+
+def test_a_flood_gets_all_that_is_free_and_takes_nothing_that_runs() -> None:
+    flooded, other = a_variant("flooded", ready=2), a_variant("other", ready=2, model="other")
+    engines = [*engines_of(flooded, (0.5, 0.0)), *engines_of(other, (0.9, 9.0))]
+    flood = [some_traffic(queued=1e9), some_traffic("other")]
+    wishes = Cycles(settings(policy="planner"))(
+        observed([flooded, other], engines, traffic=flood, pools=[a_pool()])
+    )
+    assert wishes == {"flooded": 30, "other": 2}

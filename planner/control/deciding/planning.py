@@ -318,7 +318,7 @@ def _short(asked: TokenProblem, solution: Solution) -> dict[VariantRef, int]:
         served[one.service] = served.get(one.service, 0.0) + one.share
     found: dict[VariantRef, int] = {}
     for name, group in asked.groups.items():
-        missing = 1.0 - served.get(name, 0.0)
+        missing = 1.0 - served.get(name, 0.0) * (group.planned / group.tokens if group.tokens > 0 else 1.0)
         if missing > _SERVED and group.tokens > 0 and Move.UP in group.moves.values():
             costs = {seen.ref: seen.observed.cost for seen in group.service.seen.variants}
             best = min(group.carries, key=lambda ref: (costs[ref] / group.carries[ref].rated, ref))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from planner.control.analysis import Move, Service, VariantRef, VariantSeen
 from planner.saturation import Analysis
 from planner.saturation.published import SATURATION
 
-__all__ = ["Carries", "Group", "groups_of"]
+__all__ = ["Carries", "Group", "groups_of", "within_reach"]
 
 _BY_A_HAIR: Final = 1e-3
+_REACH: Final = 4.0
+"""So many times what all replicas carry is planned for at most."""
 _PAIR: Final = frozenset({"prefill", "decode"})
 
 
@@ -33,12 +35,19 @@ class Group:
         moves: by role.
         tokens: that are asked for.
         carries: of one replica, by variant.
+        most: tokens that are planned for; a demand far beyond what all replicas together carry is cut to it.
     """
 
     service: Service
     moves: Mapping[str, Move]
     tokens: float
     carries: Mapping[VariantRef, Carries]
+    most: float = math.inf
+
+    @property
+    def planned(self) -> float:
+        """Tokens that are planned for."""
+        return min(self.tokens, self.most)
 
     @property
     def key(self) -> str:
@@ -78,6 +87,27 @@ def _group(service: Service, moves: Mapping[str, Move]) -> Group:
         if (found := _carries(service, seen, asked[role], tokens)) is not None
     }
     return Group(service=service, moves=moves, tokens=tokens, carries=carries)
+
+
+def within_reach(group: Group, replicas: Mapping[VariantRef, int]) -> Group:
+    """The group with a demand that its replicas make a difference to.
+
+    Where a hundred times of what all of them carry is asked for, each one more serves next to nothing of it, and every
+    plan is as good as the best within any tolerance: nothing would grow.
+
+    Args:
+        group: as it asks.
+        replicas: that each of its variants may have at most.
+    """
+    carried = dict.fromkeys((seen.observed.role.value for seen in _changing(group)), 0.0)
+    for seen in _changing(group):
+        carried[seen.observed.role.value] += group.carries[seen.ref].rated * replicas[seen.ref]
+    least = min((each for each in carried.values() if each > 0), default=math.inf)
+    return replace(group, most=_REACH * least)
+
+
+def _changing(group: Group) -> list[VariantSeen]:
+    return [seen for seen in group.service.seen.variants if seen.ref in group.carries]
 
 
 def _may_change(seen: VariantSeen) -> bool:

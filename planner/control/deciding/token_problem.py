@@ -36,9 +36,10 @@ from models.saturation import Headroom
 from models.scenario import Mode, Objective, ObjectiveLevel
 from models.variant import Role
 from planner.control.analysis import Move, VariantRef, VariantSeen, ref_of
+from planner.control.analysis.reading import most_replicas
 from planner.control.deciding.policy import Question
 from planner.control.deciding.room import Room
-from planner.control.deciding.token_groups import Group, groups_of
+from planner.control.deciding.token_groups import Group, groups_of, within_reach
 
 __all__ = ["TokenProblem", "named", "token_problem"]
 
@@ -97,6 +98,11 @@ def token_problem(
     if not asked:
         return None
     room = _room_of(question, asked)
+    reach = {
+        seen.ref: max(seen.wanted, min(most_replicas(seen.observed), room.fitting(seen.observed)))
+        for _, seen in asked
+    }
+    groups = [within_reach(group, reach) for group in groups]
     pools = _Pools(room)
     floors = _floors(question, asked)
     made, findings = _candidates(groups, pools, floors)
@@ -231,7 +237,7 @@ def _demand(group: Group, priority: int) -> Demand:
 
 
 def _load(group: Group) -> float:
-    return min(_MOST, _rounded_up(group.tokens / _UNIT))
+    return min(_MOST, _rounded_up(group.planned / _UNIT))
 
 
 def _whole(tokens: float) -> int:
