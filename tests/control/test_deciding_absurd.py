@@ -99,3 +99,14 @@ def test_a_flood_gets_all_that_is_free_and_takes_nothing_that_runs() -> None:
         observed([flooded, other], engines, traffic=flood, pools=[a_pool()])
     )
     assert wishes == {"flooded": 30, "other": 2}
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [{"relative": 50}, {"relative": 1e300}, {"kv_tokens": 1e6}, {"kv_tokens": 1e15}, {"burst_rps": 1e7}],
+    ids=str,
+)
+def test_a_delta_that_nothing_could_carry_grows_to_all_there_is(delta: dict[str, float]) -> None:
+    variant = a_variant(ready=2, max_replicas=10)
+    cycles = Cycles(settings(policy="planner", delta=delta))
+    assert cycles(observed([variant], engines_of(variant, (0.79, 0.0)))) == {"v": 10}

@@ -245,16 +245,21 @@ def _whole(tokens: float) -> int:
 
 
 def _headroom(group: Group) -> Headroom:
-    """δ in the unit of the problem: a burst is a share of what arrives, tokens are tokens."""
+    """δ in the unit of the problem: a burst is a share of what arrives, tokens are tokens.
+
+    Load and δ together stay within reach of what all replicas carry, as the load alone does.
+    """
     delta = group.service.seen.roles[min(group.moves)].rules.delta
+    free = max(0.0, group.most - group.planned)
+    if delta.kv_tokens is not None:
+        return Headroom(burst_rps=min(_MOST, free / _UNIT, delta.kv_tokens / _UNIT))
+    most = min(_MOST, free / group.planned) if group.planned > 0 else _MOST
     if delta.burst_rps is not None:
         arrivals = group.service.seen.traffic.arrival_rps
         return (
-            Headroom(relative=min(_MOST, _rounded_up(delta.burst_rps / arrivals))) if arrivals else Headroom()
+            Headroom(relative=min(most, _rounded_up(delta.burst_rps / arrivals))) if arrivals else Headroom()
         )
-    if delta.kv_tokens is not None:
-        return Headroom(burst_rps=min(_MOST, delta.kv_tokens / _UNIT))
-    return delta
+    return delta if delta.relative is None or delta.relative <= most else Headroom(relative=most)
 
 
 class _Pools:
