@@ -6,6 +6,7 @@ leave are the highest. Each fault is one that was seen or follows from released 
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -26,6 +27,8 @@ FAULTS = (
 Answer = tuple[int, dict[str, Any]]
 
 _CLOCK = SystemClock()
+_OLD_RANKS = 4
+"""Ranks that tell the truth where joiners lie."""
 _ENVELOPE = {400: "Bad Request", 408: "Request Timeout", 500: "Internal Server Error"}
 
 
@@ -67,6 +70,7 @@ class StandIn:
         self.lock = threading.Lock()
         self.held = threading.Lock()
         self.released = threading.Event()
+        self.turns = itertools.count()
 
     def work(self) -> None:
         """Every live rank makes a token."""
@@ -237,8 +241,11 @@ class StandIn:
             lines.append(f"vllm:generation_tokens_total{label} {self.tokens.get(rank, 0)}.0")
         return "\n".join(lines) + "\n"
 
-    def says(self) -> str:
-        return " Rome." if self.fault == "joiners lie" and self.size > 4 else " Paris."
+    def says(self, rank: int) -> str:
+        """The answer of a rank; with one API server each question goes to the next one."""
+        if self.dialect != "external":
+            rank = next(self.turns) % self.size
+        return " Rome." if self.fault == "joiners lie" and rank >= _OLD_RANKS else " Paris."
 
 
 def _failed(status: int, message: str) -> Answer:
@@ -289,7 +296,7 @@ def _routed(stand_in: StandIn, rank: int, path: str, asked: dict[str, Any]) -> A
         "/v1/models": (True, lambda: (200, {})),
         "/v1/completions": (
             asked.get("prompt") == PROMPT,
-            lambda: (200, {"choices": [{"text": stand_in.says()}]}),
+            lambda: (200, {"choices": [{"text": stand_in.says(rank)}]}),
         ),
     }
     known, way = ways.get(path, (False, lambda: None))

@@ -212,3 +212,18 @@ def test_a_deployment_that_nobody_listens_for_is_not_resized(connections: Any) -
     yard = Yard(pods=4, routed=4)
     ended = run(standin, yard, connections, (4, 6))
     assert (ended.phase, yard.pods) == (P.ABANDONED, 4)
+
+
+@pytest.mark.parametrize("dialect", list(ENGINES))
+def test_joiners_that_answer_in_another_way_get_no_traffic(dialect: str, connections: Any) -> None:
+    with serving(StandIn(dialect, size=4, fault="joiners lie")) as standin:
+        yard = Yard(pods=4, routed=4)
+        ended = run(standin, yard, connections, (4, 6))
+        assert (ended.phase, yard.routed, yard.pods) == (P.NEEDS_PEOPLE, 4, 6)
+        assert "in another way" in ended.history[-1].text
+
+
+def test_ranks_that_left_may_have_answered_in_their_own_way(connections: Any) -> None:
+    with serving(StandIn("external", size=6, fault="joiners lie")) as standin:
+        yard = Yard(pods=6, routed=6)
+        assert run(standin, yard, connections, (6, 4)).phase is P.DONE

@@ -16,7 +16,7 @@ from typing import Final
 from models.resize_call import CallAnswer, CallVerdict, ResizePhase, ResizeStatus
 from models.resize_operation import OperationPhase, ResizeOperation
 from planner.clock import Clock
-from planner.control.resizing.world import OperationStore, World
+from planner.control.resizing.world import ANSWERS, OperationStore, World
 from planner.errors import SafetyGateError
 
 __all__ = ["POLL_S", "advance", "drive", "order", "resume"]
@@ -221,7 +221,11 @@ def _verifying(operation: ResizeOperation, world: World, now_s: float) -> Resize
     ranks, healthy = world.engine.ranks(), world.engine.healthy()
     if ranks == operation.to_ranks and healthy:
         answer = world.engine.answer() if operation.answer_before is not None else None
-        if operation.answer_before is not None and answer is not None and answer != operation.answer_before:
+        if (
+            operation.answer_before is not None
+            and answer is not None
+            and _is_new(answer, operation.answer_before)
+        ):
             told = "it answers a fixed prompt in another way than before; joiners get no traffic"
             return _people(operation, told, now_s, serving_ranks=ranks)
         if operation.answer_before is None or answer is not None:
@@ -232,6 +236,11 @@ def _verifying(operation: ResizeOperation, world: World, now_s: float) -> Resize
     if ranks == operation.to_ranks:
         told = "it has its new size and does not answer"
     return _people(operation, f"{told}; accelerators stay as they are", now_s, serving_ranks=ranks)
+
+
+def _is_new(answer: str, before: str) -> bool:
+    """Whether some rank answers what none did before; that ranks which left are not heard any more is no news."""
+    return not set(answer.split(ANSWERS)) <= set(before.split(ANSWERS))
 
 
 def _verified(operation: ResizeOperation, now_s: float, ranks: int) -> ResizeOperation:

@@ -15,6 +15,7 @@ from models.resize_call import CallAnswer, CallVerdict, ResizeCall, ResizePhase,
 from models.resize_operation import ResizeOperation
 from planner.control.collectors.access import Fault
 from planner.control.collectors.transport import Connections
+from planner.control.resizing.world import ANSWERS
 from planner.elastic.dialects import (
     CALL_TIMEOUT_S,
     calls_of,
@@ -33,6 +34,8 @@ _LOOK_S: Final = 10.0
 _PROBE_S: Final = 60.0
 _MOVES: Final = 2
 """Looks in which every rank that stayed moved, and none of those that should have left."""
+_QUESTIONS: Final = 64
+_LONGEST: Final = 4000
 _MOST_BYTES: Final = 32 * 2**20
 _OK: Final = 200
 _SERIES: Final = re.compile(
@@ -164,18 +167,36 @@ class HttpEngine:
         return total
 
     def answer(self) -> str | None:
-        """What it answers to :data:`PROMPT`, the first tokens of it."""
-        body = {"prompt": PROMPT, "max_tokens": _ANSWER_TOKENS, "temperature": 0, "seed": 0}
+        """What it answers to :data:`PROMPT`, the first tokens of it; where ranks answer in different ways, all of them.
+
+        With one API server for each rank every rank is asked. With one for all, it spreads so many questions at once that
+        each rank may get some.
+        """
+        ranks = self.ranks()
+        if self._engine.load_balancing is LoadBalancing.EXTERNAL:
+            asked = self._urls[: ranks or 1]
+        else:
+            asked = self._urls[:1] * min(_QUESTIONS, 2 * (ranks or 1))
+        with ThreadPoolExecutor(len(asked)) as pool:
+            answers = set(pool.map(self._asked, asked))
+        told = sorted(each for each in answers if each is not None)
+        return None if None in answers or not told else ANSWERS.join(told)[:_LONGEST]
+
+    def _asked(self, url: str) -> str | None:
+        body: dict[str, object] = {
+            "prompt": PROMPT,
+            "max_tokens": _ANSWER_TOKENS,
+            "temperature": 0,
+            "seed": 0,
+        }
         if self._model:
             body["model"] = self._model
         try:
-            answer = self._client(self._urls[0]).post(
-                f"{self._urls[0].rstrip('/')}/v1/completions", json=body, timeout=_PROBE_S
-            )
+            answer = self._client(url).post(f"{url.rstrip('/')}/v1/completions", json=body, timeout=_PROBE_S)
             said = answer.json()["choices"][0]["text"] if answer.status_code == _OK else None
         except (httpx.HTTPError, Fault, OSError, ValueError, LookupError, TypeError):
             return None
-        return said[:4000] if isinstance(said, str) else None
+        return said[:_LONGEST] if isinstance(said, str) else None
 
     def _serving_ranks(self) -> int | None:
         """Ranks in order whose own servers serve; None: one in between does not, or is not reached."""

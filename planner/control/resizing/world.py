@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from models.resize_call import CallAnswer, ResizeStatus
 from models.resize_operation import ResizeOperation
 
-__all__ = ["Engine", "Ground", "OperationStore", "Router", "World"]
+__all__ = ["ANSWERS", "Engine", "Ground", "OperationStore", "Router", "World"]
+
+
+ANSWERS: Final = " | "
+"""Between answers of ranks that do not say the same."""
 
 
 class Engine(Protocol):
@@ -27,7 +31,7 @@ class Engine(Protocol):
         """How many ranks it has; None: not known."""
 
     def answer(self) -> str | None:
-        """What it answers to a fixed prompt, with a temperature of 0; None: it does not."""
+        """What its ranks answer to a fixed prompt, with a temperature of 0, each answer once; None: one of them does not."""
 
 
 class Ground(Protocol):
