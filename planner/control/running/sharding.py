@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from models.controller import Sharding
 from models.hardware import Node, Pool
@@ -39,7 +39,6 @@ def share_of(observation: Observation, sharding: Sharding) -> Observation:
     others = [each for each in observation.variants if not is_ours(each, sharding)]
     names = {(each.cluster, each.namespace, each.name) for each in others}
     services = {(each.cluster, each.namespace, each.model) for each in ours}
-    held = _held(others)
     return observation.model_copy(
         update={
             "variants": ours,
@@ -51,21 +50,54 @@ def share_of(observation: Observation, sharding: Sharding) -> Observation:
             "traffic": tuple(
                 each for each in observation.traffic if (each.cluster, each.namespace, each.model) in services
             ),
-            "pools": tuple(_less(pool, held) for pool in observation.pools),
+            "pools": _left_by(others, ours, observation.pools),
         }
     )
 
 
-def _held(variants: Iterable[VariantObservation]) -> Mapping[tuple[str | None, str, str], int]:
-    """Accelerators in use by cluster, type and node."""
-    held: Counter[tuple[str | None, str, str]] = Counter()
+_Place = tuple[str | None, str, str]
+"""Cluster, type of accelerator, node."""
+
+
+def _held(variants: Iterable[VariantObservation]) -> Counter[_Place]:
+    """Accelerators in use by place, of pods whose node is known."""
+    held: Counter[_Place] = Counter()
     for variant in variants:
         for node in variant.nodes:
-            held[variant.cluster, variant.accelerator, node] += variant.gpus
+            held[variant.cluster, variant.accelerator, node] += _pod(variant)
     return held
 
 
-def _less(pool: Pool, held: Mapping[tuple[str | None, str, str], int]) -> Pool:
+def _pod(variant: VariantObservation) -> int:
+    return max(1, variant.gpus // variant.pods_per_replica)
+
+
+def _left_by(
+    others: Sequence[VariantObservation], ours: Iterable[VariantObservation], pools: Iterable[Pool]
+) -> tuple[Pool, ...]:
+    """Pools with what others hold as foreign: their pods where they are, and the other pods of their groups where room is."""
+    there, mine = _held(others), _held(ours)
+    left = [_less(pool, there) for pool in pools]
+    for variant in others:
+        pods = len(variant.nodes) * (variant.pods_per_replica - 1)
+        for place, pool in enumerate(left):
+            if pods > 0 and (pool.cluster, pool.accelerator) == (variant.cluster, variant.accelerator):
+                left[place], pods = _seated(pool, _pod(variant), pods, mine=mine)
+    return tuple(left)
+
+
+def _seated(pool: Pool, gpus: int, pods: int, *, mine: Mapping[_Place, int]) -> tuple[Pool, int]:
+    """The pool with so many pods on nodes that have room beside ours, and those that found none."""
+    found: list[Node] = []
+    for node in pool.nodes:
+        free = node.gpus - node.foreign_gpus - mine.get((pool.cluster, pool.accelerator, node.id), 0)
+        here = max(0, min(pods, free // gpus)) if node.count == 1 else 0
+        found.append(_used(node, here * gpus))
+        pods -= here
+    return pool.model_copy(update={"nodes": tuple(found)}), pods
+
+
+def _less(pool: Pool, held: Mapping[_Place, int]) -> Pool:
     nodes = tuple(_used(node, held.get((pool.cluster, pool.accelerator, node.id), 0)) for node in pool.nodes)
     return pool if nodes == pool.nodes else pool.model_copy(update={"nodes": nodes})
 
