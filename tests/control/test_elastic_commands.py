@@ -101,6 +101,22 @@ def test_a_resize_is_carried_out_and_its_record_tells(scenario: Path, tmp_path: 
         assert (again.exit_code, len(standin.orders)) == (0, 1), again.output
 
 
+@pytest.mark.parametrize(
+    ("dialect", "says"), [("internal", "still calling"), ("external", "the engine says preparing")]
+)
+def test_while_a_call_takes_its_time_it_is_told_how_far_it_is(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialect: str, says: str
+) -> None:
+    monkeypatch.setattr("planner.cli.commands.elastic._EVERY_S", 0.1)
+    engine = "{load_balancing: external, data_parallel_backend: mp}" if dialect == "external" else "0.33.0"
+    scenario.write_text(SCENARIO.replace("max_ranks: 8", f"max_ranks: 8\n          engine: {engine}"))
+    with serving(StandIn(dialect, size=4, prepare_s=1.5)) as standin:
+        urls = [word for url in standin.urls for word in ("--url", url)]
+        said = run("resize", scenario, "--to", 6, "--yes", *urls, "--record", tmp_path / "r.json")
+        assert said.exit_code == 0, said.output
+        assert says in said.stderr
+
+
 def test_what_is_left_to_people_says_the_way_out_and_goes_on_after_it(scenario: Path, tmp_path: Path) -> None:
     record = tmp_path / "r.json"
     with serving(StandIn("internal", size=4, fault="wrong size")) as standin:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import closing
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -35,6 +37,9 @@ __all__ = [
     "elastic_sizes",
     "elastic_status",
 ]
+
+
+_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,10 +296,41 @@ def _carried_out(operation: ResizeOperation, options: ResizeOptions) -> ExitCode
 
     with closing(_store(options)) as store:
         world = _world(operation, options, store)
-        ended = drive(order(operation, world), world, SystemClock(), tell=tell)
+        taken = order(operation, world)
+        with _telling(world):
+            ended = drive(taken, world, SystemClock(), tell=tell)
     _show(ended, as_json=options.as_json)
     codes = {OperationPhase.DONE: ExitCode.DONE, OperationPhase.ABANDONED: ExitCode.REFUSED}
     return codes.get(ended.phase, ExitCode.TRY_AGAIN)
+
+
+@contextmanager
+def _telling(world: World) -> Iterator[None]:
+    """Say now and then that it goes on, and how far it is: a call takes minutes to answer."""
+    from planner.clock import SystemClock
+    from planner.errors import FleetPlanError
+
+    clock, over = SystemClock(), threading.Event()
+    begun_s = clock.monotonic_s()
+
+    def tell() -> None:
+        while not over.wait(_EVERY_S):
+            try:
+                now = world.store.load()
+            except FleetPlanError:
+                continue
+            if now is not None and not now.over:
+                status = world.engine.status()
+                shown = f", the engine says {status.phase.value}" if status.shows_preparing else ""
+                note(f"{clock.monotonic_s() - begun_s:.0f} s: still {now.phase.value}{shown}")
+
+    thread = threading.Thread(target=tell, name="fleetplan-elastic", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(_EVERY_S)
 
 
 def _world(operation: ResizeOperation, options: ResizeOptions, store: FileStore | LeaseStore) -> World:
