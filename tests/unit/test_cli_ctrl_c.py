@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -36,6 +36,15 @@ def test_the_first_ends_the_search_and_the_second_kills() -> None:
     assert "best plan so far" in said[0]
 
 
+@pytest.fixture
+def usual_ctrl_c() -> Iterator[None]:
+    """Ctrl-C as Python has it; whoever runs tests in the background of a shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("usual_ctrl_c")
 def test_outside_ctrl_c_is_what_it_was() -> None:
     before = signal.getsignal(signal.SIGINT)
     with ending_on_ctrl_c(lambda _: None):

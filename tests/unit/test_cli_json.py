@@ -40,8 +40,10 @@ FREE_NAMES: Final = re.compile(
 
 
 def described_keys() -> set[str]:
-    """First cells of the tables of the page."""
-    return set(re.findall(r"^\| `([^`]+)` \|", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    """First cells of the tables of the page on this command; others have sections of their own."""
+    page = PAGE.read_text(encoding="utf-8")
+    own = page[page.index("## `fleetplan plan --json`") :].split("## `fleetplan apply --json`")[0]
+    return set(re.findall(r"^\| `([^`]+)` \|", own, flags=re.MULTILINE))
 
 
 def paths(value: Any, path: str = "") -> Iterator[str]:
