@@ -315,6 +315,14 @@ def test_our_process_dies_again_and_again(seed: int) -> None:
     assert made.pods >= made.size
 
 
+def test_after_a_call_of_minutes_there_is_time_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call takes longer than a look may: what is not seen at once is not given up."""
+    made = fleet(prepare_s=400.0)
+    unseen = iter([None, None])
+    monkeypatch.setattr(made, "healthy", lambda: next(unseen, True) if made.size == 20 else True)
+    assert run(made, a_resize()).phase is P.DONE
+
+
 def test_without_a_record_nothing_is_done() -> None:
     made = fleet(fault="no record")
     with pytest.raises(TemporaryError):
@@ -325,7 +333,7 @@ def test_without_a_record_nothing_is_done() -> None:
 def test_one_operation_at_a_time() -> None:
     made = fleet()
     first = order(a_resize(), made.world)
-    advance(first, made.world, 1e9)
+    advance(first, made.world, made.clock)
     with pytest.raises(SafetyGateError, match="is reserving"):
         order(a_resize(name="b", sizes=(16, 24)), made.world)
 

@@ -88,7 +88,7 @@ def drive(
         FleetPlanError: the record cannot be written; nothing was done that it does not say.
     """
     while not operation.over:
-        following = advance(operation, world, clock.unix_s())
+        following = advance(operation, world, clock)
         if following == operation:
             clock.sleep(poll_s)
             continue
@@ -98,14 +98,22 @@ def drive(
     return operation
 
 
-def advance(operation: ResizeOperation, world: World, now_s: float) -> ResizeOperation:
+def advance(operation: ResizeOperation, world: World, clock: Clock) -> ResizeOperation:
     """One step; the same operation where there is nothing to do but wait."""
     if operation.over:
         return operation
-    following = _STEPS[operation.phase](operation, world, now_s)
+    if operation.phase is _P.CALLING:
+        following = _calling(operation, world, clock)
+    else:
+        following = _STEPS[operation.phase](operation, world, clock.unix_s())
     if following != operation:
         world.store.save(following)
     return following
+
+
+def _may_wait(operation: ResizeOperation, now_s: float, limit_s: float) -> bool:
+    """Whether this phase has not yet lasted for so long."""
+    return now_s - operation.since_s < limit_s
 
 
 def _planned(operation: ResizeOperation, world: World, now_s: float) -> ResizeOperation:
@@ -117,7 +125,7 @@ def _planned(operation: ResizeOperation, world: World, now_s: float) -> ResizeOp
         told = f"it has {ranks} ranks, not {operation.from_ranks}: nothing was done"
         return operation.noted(told, now_s, phase=_P.ABANDONED, serving_ranks=ranks)
     if not healthy or ranks is None:
-        if now_s - operation.since_s < operation.limits.verify_s:
+        if _may_wait(operation, now_s, operation.limits.verify_s):
             return operation
         told = "it does not say that it is well, and how large: nothing was done"
         return operation.noted(told, now_s, phase=_P.ABANDONED)
@@ -133,7 +141,7 @@ def _reserving(operation: ResizeOperation, world: World, now_s: float) -> Resize
     if there is not None and there >= operation.to_ranks:
         return operation.noted("the accelerators of all joiners are there", now_s, phase=_P.CALLING)
     why = world.ground.reserve(operation.to_ranks)
-    if now_s - operation.since_s < operation.limits.reserve_s:
+    if _may_wait(operation, now_s, operation.limits.reserve_s):
         return operation
     told = why or f"accelerators for {there if there is not None else 'an unknown number of'} ranks are there"
     return operation.noted(f"{told}: given up", now_s, phase=_P.UNDOING)
@@ -145,7 +153,7 @@ def _unrouting(operation: ResizeOperation, world: World, now_s: float) -> Resize
     if why is None:
         told = f"no new request goes to ranks {operation.to_ranks} and above"
         return operation.noted(told, now_s, phase=_P.DRAINING)
-    if now_s - operation.since_s < operation.limits.verify_s:
+    if _may_wait(operation, now_s, operation.limits.verify_s):
         return operation
     return operation.noted(f"{why}: given up", now_s, phase=_P.UNDOING)
 
@@ -154,21 +162,26 @@ def _draining(operation: ResizeOperation, world: World, now_s: float) -> ResizeO
     left = world.router.in_flight(operation.to_ranks)
     if left == 0:
         return operation.noted("the ranks that leave are empty", now_s, phase=_P.CALLING)
-    if now_s - operation.since_s < operation.limits.drain_s:
+    if _may_wait(operation, now_s, operation.limits.drain_s):
         return operation
     told = "nobody says how many requests are" if left is None else f"{left:g} requests are still"
     return operation.noted(f"{told} on the ranks that leave: given up", now_s, phase=_P.UNDOING)
 
 
-def _calling(operation: ResizeOperation, world: World, now_s: float) -> ResizeOperation:
-    """The one call. Written down before it is sent: whoever finds this written never sends it again."""
+def _calling(operation: ResizeOperation, world: World, clock: Clock) -> ResizeOperation:
+    """The one call. Written down before it is sent: whoever finds this written never sends it again.
+
+    It takes minutes, and the next phase begins when it is over.
+    """
+    now_s = clock.unix_s()
     if operation.called_s is not None:
         told = "the call was sent, or was about to be; its answer is not known"
         return operation.noted(told, now_s, phase=_P.SETTLING)
     told = f"called for {operation.to_ranks} ranks"
     sent = operation.noted(told, now_s, called_s=now_s)
     world.store.save(sent)
-    return _answered(sent, world.engine.call(sent), now_s)
+    answer = world.engine.call(sent)
+    return _answered(sent, answer, clock.unix_s())
 
 
 def _answered(operation: ResizeOperation, answer: CallAnswer, now_s: float) -> ResizeOperation:
@@ -230,7 +243,7 @@ def _verifying(operation: ResizeOperation, world: World, now_s: float) -> Resize
             return _people(operation, told, now_s, serving_ranks=ranks)
         if operation.answer_before is None or answer is not None:
             return _verified(operation, now_s, ranks)
-    if now_s - operation.since_s < operation.limits.verify_s:
+    if _may_wait(operation, now_s, operation.limits.verify_s):
         return operation
     told = f"{'an unknown number of' if ranks is None else ranks} ranks are seen, {operation.to_ranks} were expected"
     if ranks == operation.to_ranks:
@@ -253,7 +266,7 @@ def _routing(operation: ResizeOperation, world: World, now_s: float) -> ResizeOp
     why = world.router.route(operation.to_ranks)
     if why is None:
         return operation.noted("all ranks get traffic", now_s, phase=_P.DONE)
-    if now_s - operation.since_s < operation.limits.verify_s:
+    if _may_wait(operation, now_s, operation.limits.verify_s):
         return operation
     return _people(operation, f"joiners get no traffic: {why}", now_s)
 
@@ -261,14 +274,14 @@ def _routing(operation: ResizeOperation, world: World, now_s: float) -> ResizeOp
 def _releasing(operation: ResizeOperation, world: World, now_s: float) -> ResizeOperation:
     """Give accelerators back, having looked once more that no rank lives on them."""
     if world.engine.ranks() != operation.to_ranks:
-        if now_s - operation.since_s < operation.limits.verify_s:
+        if _may_wait(operation, now_s, operation.limits.verify_s):
             return operation
         return _people(operation, "its size is not known any more; accelerators stay as they are", now_s)
     why = world.ground.release(operation.to_ranks)
     if why is None:
         told = f"accelerators of ranks {operation.to_ranks} and above are given back"
         return operation.noted(told, now_s, phase=_P.DONE)
-    if now_s - operation.since_s < operation.limits.reserve_s:
+    if _may_wait(operation, now_s, operation.limits.reserve_s):
         return operation
     return _people(operation, f"accelerators could not be given back: {why}", now_s)
 
@@ -276,7 +289,7 @@ def _releasing(operation: ResizeOperation, world: World, now_s: float) -> Resize
 def _undoing(operation: ResizeOperation, world: World, now_s: float) -> ResizeOperation:
     """Back to how it was; only where it is seen to have the size that it had."""
     if world.engine.ranks() != operation.from_ranks:
-        if now_s - operation.since_s < operation.limits.give_up_s:
+        if _may_wait(operation, now_s, operation.limits.give_up_s):
             return operation
         return _people(operation, "its size is not known; accelerators stay as they are", now_s)
     back = world.ground.release if operation.grows else world.router.route
@@ -284,7 +297,7 @@ def _undoing(operation: ResizeOperation, world: World, now_s: float) -> ResizeOp
     if why is None:
         told = "joiners' accelerators are given back" if operation.grows else "all ranks get traffic again"
         return operation.noted(told, now_s, phase=_P.ABANDONED, serving_ranks=operation.from_ranks)
-    if now_s - operation.since_s < operation.limits.reserve_s:
+    if _may_wait(operation, now_s, operation.limits.reserve_s):
         return operation
     return _people(operation, why, now_s)
 
@@ -305,7 +318,6 @@ _STEPS: Final[Mapping[OperationPhase, Step]] = {
     _P.RESERVING: _reserving,
     _P.UNROUTING: _unrouting,
     _P.DRAINING: _draining,
-    _P.CALLING: _calling,
     _P.SETTLING: _settling,
     _P.VERIFYING: _verifying,
     _P.ROUTING: _routing,
