@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from planner.clock import FakeClock, SystemClock
+from planner.ui.allowing import APPLY
 from tests.control.controller_builders import Told, a_controller, led
 from tests.control.test_run_cycles import SCALES, direct
 from tests.kube_objects import a_node
@@ -51,7 +52,7 @@ def live_variables(fleet: LiveCluster, folder: Path) -> Iterator[dict[str, str]]
     with served_cluster(fleet, folder) as kubeconfig:
         yield {
             "FLEETPLAN_RECORDS": str(some_records(folder / "records")),
-            "FLEETPLAN_UI_ALLOW_APPLY": "1",
+            APPLY: "1",
             "KUBECONFIG": str(kubeconfig),
             "XDG_STATE_HOME": str(folder / "state"),
         }

@@ -13,13 +13,13 @@ from planner.clock import SystemClock
 from planner.drafting import draft_scenario
 from planner.errors import ConfigurationError
 from planner.ui import session
+from planner.ui.allowing import OBSERVE, is_allowed
 from planner.ui.faults import show_fault
 from planner.ui.words import said
 from planner.ui.workspace import Draft
 from planner.wording import counted
 
 __all__ = [
-    "ALLOW",
     "PROMETHEUS",
     "TOKEN",
     "observe_now",
@@ -27,9 +27,6 @@ __all__ = [
     "show_assumptions",
     "show_observing",
 ]
-
-ALLOW: Final = "FLEETPLAN_UI_ALLOW_OBSERVE"
-"""``1``: visitors may have the cluster of this server's kubeconfig, and its Prometheus, observed."""
 
 PROMETHEUS: Final = "FLEETPLAN_UI_PROMETHEUS"
 """Address of the Prometheus that is asked too."""
@@ -54,8 +51,8 @@ def open_observation(seen: Observation) -> None:
 
 def show_observing(*, full: bool) -> None:
     """A button that observes now, where this server may; else how to bring an observation."""
-    if os.environ.get(ALLOW, "").strip().casefold() not in {"1", "true", "yes", "on"}:
-        st.caption(f"Live: fleetplan observe --kubernetes -o seen.json, or start the app with {ALLOW}=1.")
+    if not is_allowed(OBSERVE):
+        st.caption(f"Live: fleetplan observe --kubernetes -o seen.json, or start the app with {OBSERVE}=1.")
         return
     context = st.text_input("Context of the kubeconfig", key="observe-context", placeholder="the current one")
     if st.button("Observe now", icon=":material/visibility:", disabled=full, width="stretch"):

@@ -10,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.clock import SystemClock
+from planner.ui.allowing import APPLY
 from planner.ui.carrying import runs as carrying
-from planner.ui.carrying.allowing import ALLOW
 from tests.app_pages import over, press
 from tests.kube_objects import a_node
 from tests.live_objects import LiveCluster, a_workload
@@ -73,9 +73,9 @@ def counts(cluster: LiveCluster) -> tuple[int, int]:
 def test_it_is_off_by_default_and_says_how_to_turn_it_on(
     page_of: Callable[..., AppTest], cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(ALLOW, raising=False)
+    monkeypatch.delenv(APPLY, raising=False)
     page = opened(page_of)
-    assert f"Start the app with {ALLOW}=1" in words(page)
+    assert f"Start the app with {APPLY}=1" in words(page)
     assert any("kubectl" in each.value for each in page.code)
     assert not [button for button in page.button if button.label in {"Compare (dry run)", "Apply"}]
     assert cluster.calls == []
@@ -84,7 +84,7 @@ def test_it_is_off_by_default_and_says_how_to_turn_it_on(
 def test_it_is_compared_carried_out_after_the_right_words_and_undone(
     page_of: Callable[..., AppTest], cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(ALLOW, "1")
+    monkeypatch.setenv(APPLY, "1")
     page = press(opened(page_of), "Compare (dry run)")
     assert "that differ from the cluster" in words(page)
     assert {method for method, _ in cluster.calls} == {"GET"}
@@ -109,7 +109,7 @@ def test_it_is_compared_carried_out_after_the_right_words_and_undone(
 def test_a_cluster_that_is_not_what_the_plan_started_from_has_no_button(
     page_of: Callable[..., AppTest], cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ALLOW, "yes")
+    monkeypatch.setenv(APPLY, "yes")
     cluster.set("Deployment", "llama-a100", {"spec": {"replicas": 9}}, "serving")
     page = press(opened(page_of), "Compare (dry run)")
     assert "asks for 9 replicas, where the plan starts from 3" in words(page)
@@ -119,7 +119,7 @@ def test_a_cluster_that_is_not_what_the_plan_started_from_has_no_button(
 def test_a_plan_without_objects_says_what_is_missing(
     page_of: Callable[..., AppTest], cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ALLOW, "1")
+    monkeypatch.setenv(APPLY, "1")
     page = over(over(page_of("apply", "05-prefill-decode"), "plan"), "apply-moves")
     assert "object in the variants" in words(page)
     assert cluster.calls == []

@@ -9,7 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.clock import FakeClock
-from planner.ui.seeing import ALLOW, PROMETHEUS, observe_now
+from planner.ui.allowing import OBSERVE
+from planner.ui.seeing import PROMETHEUS, observe_now
 from tests.app_pages import press
 from tests.kube_objects import a_node, an_hpa, notes
 from tests.live_objects import LiveCluster, a_workload, served_cluster
@@ -37,17 +38,17 @@ def test_what_the_cluster_says_is_observed(cluster: LiveCluster) -> None:
 def test_it_is_off_by_default(
     app_of: Callable[..., AppTest], cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(ALLOW, raising=False)
+    monkeypatch.delenv(OBSERVE, raising=False)
     app = app_of("01-two-variants")
     assert not [button for button in app.sidebar.button if button.label == "Observe now"]
-    assert any(ALLOW in each.value for each in app.sidebar.caption)
+    assert any(OBSERVE in each.value for each in app.sidebar.caption)
     assert cluster.calls == []
 
 
 def test_a_button_opens_a_draft_with_what_is_assumed(
     app_of: Callable[..., AppTest], cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ALLOW, "1")
+    monkeypatch.setenv(OBSERVE, "1")
     app = press(app_of("01-two-variants"), "Observe now")
     assert app.sidebar.selectbox[0].value == "observed"
     assert any("no promises on latency are known" in each.value for each in app.sidebar.markdown)
@@ -56,7 +57,7 @@ def test_a_button_opens_a_draft_with_what_is_assumed(
 def test_a_context_that_is_not_there_is_said(
     app_of: Callable[..., AppTest], cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ALLOW, "1")
+    monkeypatch.setenv(OBSERVE, "1")
     app = app_of("01-two-variants")
     next(field for field in app.text_input if field.key == "observe-context").set_value("nowhere").run()
     app = press(app, "Observe now")

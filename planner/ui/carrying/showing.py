@@ -13,10 +13,10 @@ from models.problem import Problem
 from models.report import Report
 from planner.control.carrying import Order
 from planner.errors import ConfigurationError, FleetPlanError
+from planner.ui.allowing import APPLY, is_allowed
 from planner.ui.answers.frames import show_rows
 from planner.ui.answers.moving import Way
 from planner.ui.answers.rendering import show_commands
-from planner.ui.carrying.allowing import HOW_TO_ALLOW, is_allowed
 from planner.ui.carrying.runs import Run, reviewed, runs
 from planner.ui.faults import show_fault, show_sentences
 from planner.ui.jobs import Task
@@ -30,6 +30,10 @@ __all__ = ["code_of", "show_apply"]
 
 _REVIEW: Final = "fleetplan.review"
 _EVERY_S: Final = 1.0
+_HOW_TO_ALLOW: Final = (
+    f"From here no cluster is asked or changed. Start the app with {APPLY}=1 to compare the plan with the cluster of the "
+    "server's kubeconfig and to carry it out, or run what stands above: fleetplan apply PLAN does the same from a terminal."
+)
 _ICONS: Final = {
     ApplyEventKind.WROTE: ":material/edit:",
     ApplyEventKind.AWAITED: ":material/check:",
@@ -54,13 +58,13 @@ def show_apply(answer: Answer, name: str) -> None:
         return
     moves = Moves.model_validate_json(result)
     if moves.there.waves:
-        with st.expander("As commands", icon=":material/terminal:", expanded=not is_allowed()):
+        with st.expander("As commands", icon=":material/terminal:", expanded=not is_allowed(APPLY)):
             show_commands(Way(report.problem, moves.there), f"apply-{task.key}")
     else:
         st.markdown("What runs is what the plan says: there is nothing to carry out.")
     st.header("On the cluster")
-    if not is_allowed():
-        st.info(HOW_TO_ALLOW, icon=":material/lock:")
+    if not is_allowed(APPLY):
+        st.info(_HOW_TO_ALLOW, icon=":material/lock:")
         return
     order = Order(report=report, plan=moves.there)
     try:
@@ -170,7 +174,7 @@ def _show_confirmation(order: Order, name: str, context: str) -> None:
         width="stretch",
     )
     # The server looks again: a button that is off can be pressed by whoever knows how.
-    if not clicked or said_code != code or not is_allowed():
+    if not clicked or said_code != code or not is_allowed(APPLY):
         return
     run = Run(key=code, name=name, order=order, context=context)
     if runs().begin(run, why=why):
