@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import streamlit as st
@@ -107,17 +107,8 @@ class Runs:
     @staticmethod
     def _carry(run: Run, why: str) -> None:
         try:
-            how = _how(run.order, run.context)
-            told = CarryOut(
-                apis=how.apis,
-                clock=how.clock,
-                begun=how.begun,
-                note=run.events.append,
-                stop=run.stopping.is_set,
-            )
-            run.applied = apply_order(
-                run.order, told, records_folder(), why=f"{_WHY}: {why}" if why else _WHY
-            )
+            how = replace(_how(run.order, run.context), note=run.events.append, stop=run.stopping.is_set)
+            run.applied = apply_order(run.order, how, records_folder(), why=f"{_WHY}: {why}" if why else _WHY)
         except FleetPlanError as fault:
             run.failure = str(fault)
         except Exception as fault:
