@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from models.controller_status import ControllerStatus
-from models.cycle_record import VariantDecision
+from models.cycle_record import CycleRecord, VariantDecision
 from planner.clock import Clock
 from planner.control.running.recording import read_records, record_files
 from planner.errors import ConfigurationError, Finding, PermanentError, TemporaryError, allowed_by
 
-__all__ = ["asked_status", "recorded_status"]
+__all__ = ["asked_status", "recent_records", "recorded_status", "status_after"]
 
 _TRIES = 2
 
@@ -64,23 +65,45 @@ def asked_status(
         connections.close()
 
 
-def recorded_status(folder: Path, clock: Clock, *, newest: int = 1000) -> ControllerStatus:
-    """How a controller stood at its last record: the newest decision of every variant that its records name.
+def recorded_status(folder: Path, clock: Clock) -> ControllerStatus:
+    """How a controller stood at its last record.
 
     Args:
         folder: that it writes records to.
         clock: for the time at which this is said.
-        newest: records that are looked through.
 
     Raises:
         ConfigurationError: there is no record.
     """
-    records = list(read_records(folder, newest=newest)) if folder.is_dir() and record_files(folder) else []
+    return status_after(recent_records(folder), clock)
+
+
+def recent_records(folder: Path, *, newest: int = 1000) -> tuple[CycleRecord, ...]:
+    """The newest records of a controller, the oldest of them first; one at least.
+
+    Args:
+        folder: that it writes records to.
+        newest: so many of them at most.
+
+    Raises:
+        ConfigurationError: there is no record.
+    """
+    records = tuple(read_records(folder, newest=newest)) if folder.is_dir() and record_files(folder) else ()
     if not records:
         found = f"{str(folder)!r}, where no controller has written anything"
         raise ConfigurationError.from_findings(
             [Finding("", None, "--records", found, "a folder with records of cycles")]
         )
+    return records
+
+
+def status_after(records: Sequence[CycleRecord], clock: Clock) -> ControllerStatus:
+    """How a controller stood at the last of its records: the newest decision of every variant that they name.
+
+    Args:
+        records: the oldest first; one at least.
+        clock: for the time at which this is said.
+    """
     last = records[-1]
     decisions: dict[tuple[str, str, str], VariantDecision] = {}
     for record in records:

@@ -72,8 +72,7 @@ def look_at(place: str) -> Look:
         TemporaryError: it does not answer.
         PermanentError: it does not let us in.
     """
-    from planner.control.running.asking import asked_status, recorded_status
-    from planner.control.running.recording import read_records
+    from planner.control.running.asking import asked_status, recent_records, status_after
 
     clock = SystemClock()
     if place.startswith(("http://", "https://")):
@@ -83,6 +82,5 @@ def look_at(place: str) -> Look:
         token = os.environ.get(TOKEN_FILE)
         credentials = {"token_file": token} if token and place == os.environ.get(URL) else {}
         return Look(asked_status(place, credentials, clock, timeout_s=_TIMEOUT_S), live=True)
-    folder = Path(place)
-    status = recorded_status(folder, clock, newest=_NEWEST)
-    return Look(status, tuple(read_records(folder, newest=_NEWEST)))
+    records = recent_records(Path(place), newest=_NEWEST)
+    return Look(status_after(records, clock), records)
