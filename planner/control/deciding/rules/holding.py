@@ -32,9 +32,6 @@ def _held(way: Way, asked: ServiceWays, context: Context) -> Way:
     why = seen.unsettled(context.now_s)
     if why:
         return way.to(way.wanted, Code.RESIZING, why, fixed=True)
-    why = seen.unsettled(context.now_s)
-    if why:
-        return way.to(way.wanted, Code.RESIZING, why, fixed=True)
     return _unknown(way, way.kept(last), asked, context)
 
 
