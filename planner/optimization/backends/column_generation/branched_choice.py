@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any, Final, NamedTuple
 
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array
 
 from planner.optimization.backends.column_generation.blocks import Block
+from planner.optimization.backends.column_generation.finish import NO_CHOICE, Choice
 from planner.optimization.backends.column_generation.master import Master
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.highs import has_point, quiet_highs, says_none, scaled
 from planner.optimization.program import Key
 from planner.optimization.protocol import Cancelled, never
 
-__all__ = ["ChoiceModel", "Chosen", "Ending"]
+__all__ = ["ChoiceModel", "Ending"]
 
 Floats = NDArray[np.float64]
 
@@ -30,25 +31,6 @@ _GAP: Final = 1e-6
 
 _WHILE: Final = 0.5
 """Wall time for a better choice after the bound is enough, s."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The best choice in time.
-
-    Attributes:
-        value: its goal; inf where none was found.
-        bound: no choice is cheaper.
-        patterns: one of each block that is listed.
-        columns: values of the columns of no block.
-        whole: values of the columns of blocks that stand as they are.
-    """
-
-    value: float
-    bound: float
-    patterns: tuple[Pattern, ...] = ()
-    columns: tuple[int, ...] = ()
-    whole: Mapping[Key, int] | None = None
 
 
 class Ending(NamedTuple):
@@ -133,7 +115,7 @@ class ChoiceModel:
                 (at, j, weight) for j, weight in zip(place.values(), weights, strict=True) if weight
             ]
 
-    def best(self, ending: Ending) -> Chosen:
+    def best(self, ending: Ending) -> Choice:
         """The best choice that HiGHS finds in time."""
         if ending.below < inf:
             self._cost_at_most(ending.below)
@@ -143,19 +125,19 @@ class ChoiceModel:
         highs.setOptionValue("objective_target", ending.target / self._unit)
         proven = self._stop_once_proven(highs, ending)
         if says_none(highs, ending.seconds):
-            return Chosen(inf, inf)
+            return replace(NO_CHOICE, bound=inf)
         info = highs.getInfo()
         bound = max([float(info.mip_dual_bound), *proven]) * self._unit
         if not has_point(highs):
-            return Chosen(inf, bound)
+            return replace(NO_CHOICE, bound=bound)
         value, x = float(info.objective_function_value) * self._unit, np.array(highs.getSolution().col_value)
         last = self._masters + len(self._patterns)
         taken = np.flatnonzero(x[self._masters : last] > 0.5)  # noqa: PLR2004 - one or none
-        return Chosen(
+        return Choice(
             value,
-            min(bound, value),
             tuple(self._patterns[i] for i in taken.tolist()),
             tuple(round(amount) for amount in x[: self._masters].tolist()),
+            min(bound, value),
             {key: round(amount) for key, amount in zip(self._keys, x[last:].tolist(), strict=True)},
         )
 

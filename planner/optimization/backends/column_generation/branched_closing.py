@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.column_generation.branched_choice import ChoiceModel, Chosen, Ending
+from planner.optimization.backends.column_generation.branched_choice import ChoiceModel, Ending
 from planner.optimization.backends.column_generation.branched_listing import (
     NearListing,
     branched_near,
@@ -143,13 +143,13 @@ class BranchedClosing:
         shadows = [pattern for pattern in near.shadows if pattern.block in near.complete]
         chosen = self._chosen(relaxed, near, [*real, *shadows], theta).best(ending)
         bound = chosen.bound
-        if chosen.value < inf and not {id(p) for p in chosen.patterns}.isdisjoint(map(id, shadows)):
+        if chosen.found and not {id(p) for p in chosen.patterns}.isdisjoint(map(id, shadows)):
             missing = near.complete - {pattern.block for pattern in real}
             real += [pattern for pattern in self.master.patterns if pattern.block in missing]
             chosen = self._chosen(relaxed, near, real, theta).best(ending)
-        if not chosen.value < inf:
+        if not chosen.found:
             return _Found(None, inf, bound)
-        return _Found(self._values(chosen), chosen.value, bound)
+        return _Found(chosen.values(self.ready.shape), chosen.value, bound)
 
     def _chosen(
         self, relaxed: Relaxed, near: NearListing, patterns: Sequence[Pattern], theta: float
@@ -165,14 +165,6 @@ class BranchedClosing:
             told = [(one.prices, float(one.each[at])) for one in self.told[-_TURNS:]]
             model.add_whole(block, most, (cost[span], np.asarray(use[span].toarray())), told)
         return model
-
-    def _values(self, chosen: Chosen) -> dict[Key, int]:
-        values = {column.key: column.lower for column in self.ready.shape.fixed} | dict(chosen.whole or {})
-        for pattern in chosen.patterns:
-            values |= pattern.decode()
-        for column, amount in zip(self.ready.shape.master, chosen.columns, strict=True):
-            values[column.key] = amount
-        return values
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,12 +138,7 @@ class Closing:
         )
         if not choice.found:
             return _Found(None, inf, choice.bound)
-        values = {column.key: column.lower for column in self._ready.shape.fixed} | dict(choice.whole)
-        for pattern in choice.patterns:
-            values |= pattern.decode()
-        for column, amount in zip(self._ready.shape.master, choice.columns, strict=True):
-            values[column.key] = amount
-        return _Found(values, choice.value, choice.bound)
+        return _Found(choice.values(self._ready.shape), choice.value, choice.bound)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from planner.optimization.backends.highs import Listener
 from planner.optimization.backends.memory import Memory
 from planner.optimization.program import Column, Key
 
-__all__ = ["Run", "conclude", "given_start", "near_of", "values_of"]
+__all__ = ["Run", "conclude", "given_start", "near_of"]
 
 _LEAST_S: Final = 0.05
 """Wall time of a first choice at least, and less than which there is none where a plan is at hand, s."""
@@ -145,12 +145,6 @@ def conclude(
     if not run.proves(plan.value, bound):
         plan = _Plan(run, _searched(run, relaxed.answer, plan.state, bound, (end, clock)))
     return plan.outcome(bound)
-
-
-def values_of(run: Run, choice: Choice) -> dict[Key, int]:
-    """Values of all columns of a choice."""
-    fixed = {column.key: column.lower for column in run.shape.fixed}
-    return fixed | _of_choice(run, choice).values()
 
 
 class _Plan:

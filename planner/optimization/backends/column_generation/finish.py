@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, hstack
 
-from planner.optimization.backends.column_generation.blocks import Block
+from planner.optimization.backends.column_generation.blocks import Block, Shape
 from planner.optimization.backends.column_generation.master import Master, MasterColumn
 from planner.optimization.backends.column_generation.patterns import Pattern
 from planner.optimization.backends.column_generation.ties import Usage
@@ -55,6 +55,15 @@ class Choice:
     def found(self) -> bool:
         """Whether there is one."""
         return self.value < inf
+
+    def values(self, shape: Shape) -> dict[Key, int]:
+        """Values of all columns of the program that was cut into this shape."""
+        values = {column.key: column.lower for column in shape.fixed} | dict(self.whole)
+        for pattern in self.patterns:
+            values |= pattern.decode()
+        for column, amount in zip(shape.master, self.columns, strict=True):
+            values[column.key] = amount
+        return values
 
 
 NO_CHOICE: Final = Choice(inf, (), (), -inf, {})

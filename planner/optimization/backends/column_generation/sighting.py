@@ -6,7 +6,7 @@ from functools import cached_property
 from math import inf
 from typing import Final
 
-from planner.optimization.backends.column_generation.conclusion import Run, given_start, near_of, values_of
+from planner.optimization.backends.column_generation.conclusion import Run, given_start, near_of
 from planner.optimization.backends.column_generation.finish import NO_CHOICE, Choice
 from planner.optimization.backends.column_generation.master import MasterAnswer
 from planner.optimization.backends.column_generation.mending import mended
@@ -121,6 +121,6 @@ class Sight:
             return
         proven = run.proves(found.value + constant, bound)
         better = found.value < known - news * abs(found.value)
-        if (proven or better) and run.ready.keeps(values_of(run, found)):
+        if (proven or better) and run.ready.keeps(found.values(run.shape)):
             self.best, self.proven = found, proven
             run.ask.report(round(found.value) + constant, None)
