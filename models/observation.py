@@ -169,6 +169,11 @@ class VariantObservation(Value):
         """Variants of one model in one namespace pool together: ``namespace/model``."""
         return f"{self.namespace}/{self.model}"
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What makes it one variant: cluster (empty: the only one), namespace and name."""
+        return (self.cluster or "", self.namespace, self.name)
+
 
 class TrafficObservation(Value):
     """Traffic of one model in one namespace, as its router (EPP) tells. ``None``: no metric."""

@@ -81,10 +81,10 @@ def _known_pools(seen: Observation, catalog: Catalog, notes: Notes) -> tuple[Poo
 
 def _with_others(pools: tuple[Pool, ...], seen: Observation, seated: Sequence[Seated]) -> tuple[Pool, ...]:
     """Pools in which replicas of variants that are not in the draft hold their accelerators all the same."""
-    ours = {(one.seen.cluster, one.seen.namespace, one.seen.name) for one in seated}
+    ours = {one.seen.key for one in seated}
     held: dict[tuple[str | None, str], int] = defaultdict(int)
     for variant in seen.variants:
-        if (variant.cluster, variant.namespace, variant.name) not in ours:
+        if variant.key not in ours:
             for node in variant.nodes:
                 held[variant.cluster, node] += math.ceil(variant.gpus / variant.pods_per_replica)
     return tuple(

@@ -35,8 +35,8 @@ class Connections:
     within_s: float = 10.0
     waits: dict[str | None, float] = field(default_factory=dict, repr=False, compare=False)
     """Until when a cluster asked not to be called, by its name; seconds of the monotonic clock."""
-    turns: dict[tuple[str | None, str, str], int] = field(default_factory=dict, repr=False, compare=False)
-    """Variants (cluster, namespace, name) whose turn is before (-1) or after (1) that of others in the next round."""
+    turns: dict[tuple[str, str, str], int] = field(default_factory=dict, repr=False, compare=False)
+    """Variants, by their key, whose turn is before (-1) or after (1) that of others in the next round."""
 
     @cached_property
     def by_name(self) -> Mapping[str | None, Api]:

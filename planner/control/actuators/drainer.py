@@ -21,7 +21,7 @@ from planner.control.actuators.draining import DrainRules, Mark, Overdue, Step, 
 from planner.control.actuators.fleet import Prepared
 from planner.control.actuators.marked import MarkedPods
 from planner.control.actuators.marking import Kept, has_gate, kept_of, marked, opened, restored, settled, shut
-from planner.control.actuators.published import Key, key_of
+from planner.control.actuators.published import Key
 from planner.control.actuators.replicas import Crew, Loads, Unit, crew_of, loads_of
 from planner.control.actuators.routing import SERVING, WayOut, way_out
 from planner.control.actuators.writing import differing, in_each_cluster, named, outcome
@@ -88,7 +88,7 @@ class Drainer:
     def saw(self, observation: Observation) -> None:
         """See :class:`planner.control.actuators.fleet.Seeing`."""
         self._observation, self._loads = observation, None
-        self._seen = {key_of(each): each for each in observation.variants}
+        self._seen = {each.key: each for each in observation.variants}
         self._whole = True
 
     def act(self, decisions: Sequence[Decision], *, dry_run: bool) -> Sequence[Outcome]:
@@ -101,7 +101,7 @@ class Drainer:
         Whatever cannot be told leaves the count as it is; what is to rise rises all the same. In the round that follows
         what was seen, variants without a decision are held; decisions between two cycles are about their own variants.
         """
-        told, whole = {key_of(one.variant) for one in decisions}, self._whole
+        told, whole = {one.variant.key for one in decisions}, self._whole
         self._whole = False
         held = [
             Decision(variant=each, desired=each.wanted, reason="Held")

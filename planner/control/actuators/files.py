@@ -18,7 +18,7 @@ from models.observation import Observation, VariantObservation
 from models.value import Value
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.folders import Written, read_written, replace_folder
-from planner.control.actuators.published import Key, key_of
+from planner.control.actuators.published import Key
 from planner.control.actuators.texts import texts_of_fleet
 from planner.control.actuators.writing import outcome
 from planner.control.options import options_of
@@ -68,7 +68,7 @@ class FilesActuator:
 
     def saw(self, observation: Observation) -> None:
         """See :class:`planner.control.actuators.fleet.Seeing`; what is known to be gone leaves the files."""
-        there = {key_of(each): each for each in observation.variants}
+        there = {each.key: each for each in observation.variants}
         if observation.complete:
             self._known = {key: each for key, each in self._known.items() if key in there}
         self._seen = there
@@ -79,9 +79,9 @@ class FilesActuator:
         for one in decisions:
             problem = _problem(one)
             if problem:
-                refused[key_of(one.variant)] = problem
-            elif not one.variant.paused or key_of(one.variant) not in self._known:
-                self._known[key_of(one.variant)] = one
+                refused[one.variant.key] = problem
+            elif not one.variant.paused or one.variant.key not in self._known:
+                self._known[one.variant.key] = one
         clusters = sorted({one.variant.cluster or "" for one in decisions})
         told = {name: self._write(name, refused, dry_run=dry_run) for name in clusters}
         return [
@@ -119,7 +119,7 @@ class FilesActuator:
         return _Told(before=before or Written({}, ""), folder=folder)
 
     def _said(self, decision: Decision, told: _Told, refused: Mapping[Key, str], *, dry_run: bool) -> Outcome:
-        key = key_of(decision.variant)
+        key = decision.variant.key
         if key in refused:
             code = OutcomeCode.GONE if decision.variant.wanted is None else OutcomeCode.FAILED
             return outcome(decision, code, refused[key])

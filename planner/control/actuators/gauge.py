@@ -13,7 +13,7 @@ from pydantic import Field
 from models.observation import Observation
 from models.value import Value
 from planner.control.actuators.connections import Connections
-from planner.control.actuators.published import Exported, Key, Published, Row, key_of
+from planner.control.actuators.published import Exported, Key, Published, Row
 from planner.control.actuators.writing import outcome
 from planner.control.options import options_of
 from planner.control.protocols import Decision, Difference, Outcome, OutcomeCode
@@ -60,7 +60,7 @@ class GaugeActuator:
         self._published.saw(observation)
         if not observation.complete:
             return
-        there = {key_of(each) for each in observation.variants}
+        there = {each.key for each in observation.variants}
         with self._lock:
             self._rows = {key: row for key, row in self._rows.items() if key in there}
             self._would = {key: row for key, row in self._would.items() if key in there}
@@ -83,7 +83,7 @@ class GaugeActuator:
         return self._published.text(seen, cluster)
 
     def _set(self, rows: dict[Key, Row], decision: Decision, *, dry_run: bool) -> Outcome:
-        variant, key = decision.variant, key_of(decision.variant)
+        variant, key = decision.variant, decision.variant.key
         if variant.wanted is None:
             rows.pop(key, None)
             target = variant.target

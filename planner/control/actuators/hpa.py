@@ -12,7 +12,7 @@ from models.observation import VariantObservation
 from models.value import Value
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.holding import freed_hpa, held_hpa, set_back_by
-from planner.control.actuators.published import Key, key_of
+from planner.control.actuators.published import Key
 from planner.control.actuators.scaling import gone, set_replicas
 from planner.control.actuators.writing import Ahead, Wanted, Way, in_each_cluster, outcome, settle
 from planner.control.cluster import Api
@@ -93,7 +93,7 @@ class HpaActuator:
 
     def _rival(self, decision: Decision, by: str) -> Wanted | None:
         """The end of a quarrel: whoever sets bounds back each time keeps them until another count is decided."""
-        key = key_of(decision.variant)
+        key = decision.variant.key
         if not by:
             self._set_back.pop(key, None)
             return None

@@ -19,7 +19,7 @@ from planner.control.protocols import SHORT, Decision, Outcome, OutcomeCode
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-__all__ = ["Exported", "Key", "Published", "Row", "key_of"]
+__all__ = ["Exported", "Key", "Published", "Row"]
 
 Key = tuple[str, str, str]
 """Cluster (empty: the only one), namespace and name of a variant."""
@@ -29,11 +29,6 @@ _LABELS: Final = ("variant_name", "namespace", "accelerator_type")
 _LIMITS: Final = FreshnessLimits()
 _FIGURES: Final = ("demand_tokens", "capacity_tokens", "required_tokens", "spare_tokens")
 """Facts of decisions: what the token analyzer says of the variant's role."""
-
-
-def key_of(variant: VariantObservation) -> Key:
-    """What makes it one variant."""
-    return variant.cluster or "", variant.namespace, variant.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class Row:
         told = {name: decision.facts.get(name) for name in _FIGURES}
         figures = {name: float(value) for name, value in told.items() if isinstance(value, int | float)}
         return cls(
-            key_of(variant),
+            variant.key,
             variant.accelerator or _UNRESOLVED,
             variant.model,
             max(0, decision.desired),
@@ -106,7 +101,7 @@ class Published:
 
     def saw(self, observation: Observation) -> None:
         """What was seen; counters of variants that are gone are gone too."""
-        there = {key_of(each) for each in observation.variants}
+        there = {each.key for each in observation.variants}
         with self._lock:
             self._seen, self._decided, self._services = observation, set(), set()
             if observation.complete:
@@ -123,7 +118,7 @@ class Published:
             for decision, found in zip(decisions, outcomes, strict=True):
                 if found.code not in {OutcomeCode.DONE, OutcomeCode.SAME}:
                     continue
-                key = key_of(decision.variant)
+                key = decision.variant.key
                 fresh.add(key)
                 self._count(key, decision)
             self._decided |= fresh
@@ -247,14 +242,14 @@ class Published:
             yield self._gauge(
                 name, text, labels,
                 (
-                    (key_of(variant), (variant.name, variant.namespace, variant.model), known[place])
+                    (variant.key, (variant.name, variant.namespace, variant.model), known[place])
                     for variant, known in sizes if known is not None
                 ),
             )  # fmt: skip
         yield self._gauge(
             "wva_metrics_freshness_status", "1 for the freshness of the variant's oldest metrics.",
             ("variant_name", "status"),
-            ((key_of(variant), (variant.name, _freshness(found)), 1.0) for variant, found in engines),
+            ((variant.key, (variant.name, _freshness(found)), 1.0) for variant, found in engines),
         )  # fmt: skip
         pods = Counter(
             ((each.cluster or "", each.namespace, ""), (each.namespace,))
@@ -317,7 +312,7 @@ def _of_variants(
     for engine in seen.engines:
         found.setdefault((engine.cluster or "", engine.namespace, engine.variant), []).append(engine)
     return [
-        (each, found.get(key_of(each), []))
+        (each, found.get(each.key, []))
         for each in seen.variants
         if cluster is None or (each.cluster or "") == cluster
     ]

@@ -15,7 +15,7 @@ from models.observation import Condition
 from models.value import Value
 from planner.clock import Clock
 from planner.control.actuators.connections import Connections
-from planner.control.actuators.published import Key, key_of
+from planner.control.actuators.published import Key
 from planner.control.actuators.writing import Ahead, Wanted, Way, in_each_cluster, outcome, settle
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import VARIANT_AUTOSCALINGS
@@ -59,7 +59,7 @@ class StatusActuator:
         found: dict[Key, bool] = {}
         for each in outcomes:
             if each.code not in _PASSIVE:
-                key = key_of(each.decision.variant)
+                key = each.decision.variant.key
                 found[key] = found.get(key, True) and each.applied
         self._carried_out = found
 
@@ -81,7 +81,7 @@ class StatusActuator:
     def _want(self, found: Object, decision: Decision) -> Wanted:
         """The status, with times that are new only where what they are of is."""
         variant, now = decision.variant, _time(self._connections.clock)
-        applied = self._carried_out.get(key_of(variant), False)
+        applied = self._carried_out.get(variant.key, False)
         alloc: dict[str, Any] = {
             "numReplicas": max(0, decision.desired), "accelerator": variant.accelerator or _UNRESOLVED,
         }  # fmt: skip

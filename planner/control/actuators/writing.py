@@ -95,11 +95,11 @@ def _round(
     closed: tuple[OutcomeCode, str] | None = None
     if wait_s > 0:
         closed = OutcomeCode.BUSY, f"the API server asked to be left alone for another {wait_s:.0f} s"
-    for place, decision in sorted(decisions, key=lambda each: connections.turns.pop(_key(each[1]), 0)):
+    for place, decision in sorted(decisions, key=lambda each: connections.turns.pop(each[1].variant.key, 0)):
         if closed is None and clock.monotonic_s() >= end_s:
             closed = OutcomeCode.BUSY, f"not tried: the {connections.within_s:.3g} s of a round are over"
         if closed is not None:
-            connections.turns.setdefault(_key(decision), -1)
+            connections.turns.setdefault(decision.variant.key, -1)
             yield place, outcome(decision, *closed)
             continue
         try:
@@ -108,16 +108,11 @@ def _round(
             yield place, _of_fault(decision, fault)
             if fault.trouble in _OF_ALL:
                 # One object that is slow for reasons of its own is not to keep the others from their turn for ever.
-                connections.turns[_key(decision)] = 1
+                connections.turns[decision.variant.key] = 1
                 code = OutcomeCode.BUSY if fault.trouble is Trouble.BUSY else OutcomeCode.AWAY
                 closed = code, f"not tried, since another call failed: {fault.message}"
             if fault.after_s is not None:
                 connections.waits[api.name] = clock.monotonic_s() + fault.after_s
-
-
-def _key(decision: Decision) -> tuple[str | None, str, str]:
-    variant = decision.variant
-    return variant.cluster, variant.namespace, variant.name
 
 
 def _of_fault(decision: Decision, fault: ClusterFault) -> Outcome:

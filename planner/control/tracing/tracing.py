@@ -12,8 +12,6 @@ from planner.control.tracing.series import series_of
 
 __all__ = ["trace_pod"]
 
-Key = tuple[str, str, str]
-"""Cluster (empty: the only one), namespace and name of a variant."""
 _SUFFIXES = 2
 """Parts that a Deployment adds to the names of its pods."""
 
@@ -111,12 +109,11 @@ def _grounds(
     records: Iterable[CycleRecord], variant: VariantObservation, pod: str, there_s: float | None
 ) -> tuple[Ground | None, Ground | None]:
     """The decisions that asked for the pod, and that have it go."""
-    key: Key = (variant.cluster or "", variant.namespace, variant.name)
     came: tuple[CycleRecord, VariantDecision] | None = None
     goes: tuple[CycleRecord, VariantDecision] | None = None
     for record in records:
         for decision in record.decisions:
-            if decision.key != key or not decision.changes:
+            if decision.key != variant.key or not decision.changes:
                 continue
             grows = (decision.desired or 0) > (decision.before or 0)
             if grows and (there_s is None or record.at_s < there_s):
@@ -143,7 +140,7 @@ def _ground(record: CycleRecord, decision: VariantDecision) -> Ground:
         for each in (() if seen is None else seen.traffic)
         if (each.cluster, each.namespace, each.model) == mine
     )
-    variant = next((v for v in variants if (v.cluster or "", v.namespace, v.name) == decision.key), None)
+    variant = next((v for v in variants if v.key == decision.key), None)
     return Ground.of(
         record,
         decision,
