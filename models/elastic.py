@@ -34,6 +34,11 @@ class ResizeMode(StrEnum):
     RESTART = "restart"
     REDEPLOY = "redeploy"
 
+    @property
+    def launches(self) -> bool:
+        """Whether the deployment is launched anew at its other size, and not resized in place."""
+        return self in (ResizeMode.RESTART, ResizeMode.REDEPLOY)
+
 
 class Dialect(StrEnum):
     """Who takes the resize call, and how it is written."""
@@ -77,7 +82,6 @@ class ElasticEngine(Value):
     api_servers: PositiveCount = Field(1, description="--api-server-count")
     dual_batch_overlap: bool = Field(False, description="--enable-dbo")
     draft_model: bool = Field(False, description="speculative decoding with a draft model")
-    model_runner_v2: bool = Field(False, description="the second model runner is used")
     drains: bool = Field(
         False, description="VLLM_ELASTIC_EP_DRAIN_REQUESTS=1: running requests end before a commit"
     )

@@ -208,6 +208,11 @@ class ElasticPicture(Value):
     lines: tuple[SizeLine, ...] = Field((), description="sizes, the smallest first")
     notes: tuple[str, ...] = Field((), description="what is to be known beside, in sentences")
 
+    @property
+    def name(self) -> str:
+        """As people name it: ``service/variant@pool``."""
+        return f"{self.service}/{self.variant}" + (f"@{self.pool}" if self.pool else "")
+
     def line(self, ranks: int) -> SizeLine | None:
         """The line of a size; None: it has none."""
         return next((each for each in self.lines if each.verdict.ranks == ranks), None)

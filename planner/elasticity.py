@@ -6,6 +6,7 @@ Both entrances ask here. Sizes and times are those that planning uses.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from models.elastic import ElasticDeployment, ResizeMode
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from models.fleet import RunningVariant
     from models.forecast import Forecast
     from models.ids import NodeId
+    from models.llm import Llm
     from models.problem import PoolState
     from models.variant import Variant
     from models.workload import Service
@@ -49,31 +51,63 @@ def elastic_pictures(scenario: Scenario) -> tuple[ElasticPicture, ...]:
     return tuple(_pictures(normalized(scenario, names), names))
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A variant with what its sizes rest on."""
+
+    service: Service
+    variant: Variant
+    llm: Llm
+
+    def estimate(self, sizes: tuple[int, int], mode: ResizeMode) -> ResizeEstimate:
+        """What one way from one size to another takes."""
+        from planner.elastic import estimate_resize
+        from planner.sizing.elastic import resize_question, shape_of
+
+        elastic = self.variant.elastic or ElasticDeployment()
+        shape = shape_of(self.variant, elastic, self.llm)
+        question = resize_question(elastic, shape, sizes, mode, llm=self.llm, variant=self.variant)
+        return estimate_resize(question)
+
+
+def _known(scenario: Scenario, names: Names) -> Iterator[_Known]:
+    """Elastic variants of a normalized scenario, by service and variant."""
+    for service in sorted(scenario.services, key=lambda each: each.id):
+        for variant in sorted(service.variants, key=lambda each: each.id):
+            if variant.elastic is not None:
+                yield _Known(service, variant, names.llms[service.llm])
+
+
+def _known_of(scenario: Scenario, picture: ElasticPicture) -> _Known:
+    from planner.sizing.names import Names, normalized
+
+    names = Names(scenario, scenario_catalog(scenario))
+    wanted = (picture.service, picture.variant)
+    return next(
+        each
+        for each in _known(normalized(scenario, names), names)
+        if (each.service.id, each.variant.id) == wanted
+    )
+
+
 def _pictures(scenario: Scenario, names: Names) -> Iterator[ElasticPicture]:
     rows: dict[tuple[str, str], list[RunningVariant]] = {}
     for row in scenario.fleet.running:
         if row.on_order:
             rows.setdefault((row.service, row.variant), []).append(row)
-    for service in sorted(scenario.services, key=lambda each: each.id):
-        for variant in sorted(service.variants, key=lambda each: each.id):
-            if variant.elastic is None:
-                continue
-            found: list[RunningVariant | None] = [*rows.get((service.id, variant.id), ())]
-            for running in found or [None]:
-                yield _picture(scenario, names, service=service, variant=variant, row=running)
+    for known in _known(scenario, names):
+        found: list[RunningVariant | None] = [*rows.get((known.service.id, known.variant.id), ())]
+        for running in found or [None]:
+            yield _picture(scenario, names, known, running)
 
 
-def _picture(
-    scenario: Scenario, names: Names, *, service: Service, variant: Variant, row: RunningVariant | None
-) -> ElasticPicture:
+def _picture(scenario: Scenario, names: Names, known: _Known, row: RunningVariant | None) -> ElasticPicture:
     from planner.elastic import mode_of
     from planner.sizing.elastic import shape_of
 
+    service, variant = known.service, known.variant
     elastic = variant.elastic or ElasticDeployment()
-    shape = shape_of(variant, elastic, names.llms[service.llm])
-    if shape is None:
-        raise ConfigurationError(f"{service.id}/{variant.id}: its LLM has no experts that are known")
-    current = (row.ranks if row is not None else None) or shape.launch_ranks
+    shape = shape_of(variant, elastic, known.llm)
     room = _room(scenario, names, row)
     picture = ElasticPicture(
         service=service.id,
@@ -82,12 +116,12 @@ def _picture(
         deployment=elastic,
         shape=shape,
         mode=mode_of(elastic.engine),
-        current=current,
+        current=(row.ranks if row is not None else None) or shape.launch_ranks,
         free_gpus=() if room is None else tuple(room.domain),
         arrival_rps=sum(bucket.arrival_rps for bucket in service.buckets),
         notes=tuple(_notes(elastic, variant, service)),
     )
-    return picture.but(lines=tuple(_lines(picture, room, names=names, service=service, variant=variant)))
+    return picture.but(lines=tuple(_lines(picture, room, known)))
 
 
 def _notes(elastic: ElasticDeployment, variant: Variant, service: Service) -> Iterator[str]:
@@ -104,9 +138,7 @@ def _notes(elastic: ElasticDeployment, variant: Variant, service: Service) -> It
         )
 
 
-def _lines(
-    picture: ElasticPicture, room: Room | None, *, names: Names, service: Service, variant: Variant
-) -> Iterator[SizeLine]:
+def _lines(picture: ElasticPicture, room: Room | None, known: _Known) -> Iterator[SizeLine]:
     from planner.elastic import floor_ranks, judge_size, largest_ranks, measured_sizes, rate_at, refusal_text
 
     shape, elastic = picture.shape, picture.deployment
@@ -119,33 +151,16 @@ def _lines(
             verdict=verdict,
             texts=tuple(refusal_text(each) for each in verdict.refusals),
             rated_rps=None if rate is None else rate.rated_rps,
-            ways=tuple(
-                _ways(
-                    picture, ranks, in_place=verdict.reachable, names=names, service=service, variant=variant
-                )
-            ),
+            ways=tuple(_ways(picture, ranks, known, in_place=verdict.reachable)),
         )
 
 
-def _ways(
-    picture: ElasticPicture, ranks: int, *, in_place: bool, names: Names, service: Service, variant: Variant
-) -> Iterator[ResizeEstimate]:
-    from planner.elastic import estimate_resize
-    from planner.sizing.elastic import resize_question
-
+def _ways(picture: ElasticPicture, ranks: int, known: _Known, *, in_place: bool) -> Iterator[ResizeEstimate]:
     if ranks == picture.current:
         return
     modes = [picture.mode] if in_place and picture.mode is not None else []
     for mode in (*modes, ResizeMode.REDEPLOY, ResizeMode.RESTART):
-        question = resize_question(
-            picture.deployment,
-            picture.shape,
-            (picture.current, ranks),
-            mode,
-            llm=names.llms[service.llm],
-            variant=variant,
-        )
-        yield estimate_resize(question)
+        yield known.estimate((picture.current, ranks), mode)
 
 
 def ways_to(scenario: Scenario, picture: ElasticPicture, ranks: int) -> tuple[ResizeEstimate, ...]:
@@ -154,24 +169,10 @@ def ways_to(scenario: Scenario, picture: ElasticPicture, ranks: int) -> tuple[Re
     Raises:
         ConfigurationError: it has this size.
     """
-    from planner.elastic import estimate_resize
-    from planner.sizing.elastic import resize_question
-    from planner.sizing.names import Names, normalized
-
     if ranks == picture.current:
         raise ConfigurationError(f"{picture.service}/{picture.variant} has {ranks} ranks already")
-    names = Names(scenario, scenario_catalog(scenario))
-    service = next(each for each in normalized(scenario, names).services if each.id == picture.service)
-    variant = next(each for each in service.variants if each.id == picture.variant)
-    sizes = (picture.current, ranks)
-    return tuple(
-        estimate_resize(
-            resize_question(
-                picture.deployment, picture.shape, sizes, mode, llm=names.llms[service.llm], variant=variant
-            )
-        )
-        for mode in ResizeMode
-    )
+    known = _known_of(scenario, picture)
+    return tuple(known.estimate((picture.current, ranks), mode) for mode in ResizeMode)
 
 
 def scheduled(
@@ -188,27 +189,26 @@ def scheduled(
     """
     from planner.elastic.scheduling import Expected, ScheduleQuestion, schedule
 
-    def estimate(before: int, after: int) -> ResizeEstimate:
-        ways = ways_to(scenario, picture.but(current=before), after)
-        return next(way for way in ways if way.mode is picture.mode)
-
+    known = _known_of(scenario, picture)
+    # Nothing is asked about a deployment that cannot be resized.
+    mode = picture.mode or ResizeMode.RESTART
     question = ScheduleQuestion(
         deployment=picture.deployment,
         shape=picture.shape,
         current=picture.current,
         now_s=now_s,
-        estimate=estimate,
-        room=None if picture.pool is None else _free(picture),
+        estimate=lambda before, after: known.estimate((before, after), mode),
+        room=_free(picture),
     )
-    return schedule(
-        question, Expected(start_s=made.made_at_s, step_s=made.step_s, rates_rps=made.at(quantile))
-    )
+    expected = Expected(start_s=made.made_at_s, step_s=made.step_s, rates_rps=made.at(quantile))
+    return schedule(question, expected)
 
 
-def _free(picture: ElasticPicture) -> Room:
+def _free(picture: ElasticPicture) -> Room | None:
+    """Room in its fabric domain; None: it does not run, so nobody knows where."""
     from planner.elastic import Room
 
-    return Room(picture.free_gpus)
+    return None if picture.pool is None else Room(picture.free_gpus)
 
 
 def _room(scenario: Scenario, names: Names, row: RunningVariant | None) -> Room | None:
@@ -270,20 +270,12 @@ def picked(pictures: tuple[ElasticPicture, ...], name: str | None) -> ElasticPic
     Raises:
         ConfigurationError: there is none, or several.
     """
-    names = {
-        name_of: each
-        for each in pictures
-        for name_of in (f"{each.service}/{each.variant}", f"{each.service}/{each.variant}@{each.pool}")
-    }
+    names = {name_of: each for each in pictures for name_of in (f"{each.service}/{each.variant}", each.name)}
     if name is None and len(pictures) == 1:
         return pictures[0]
     if name is not None and name in names and _alone(pictures, name):
         return names[name]
-    full = [
-        f"{each.service}/{each.variant}@{each.pool}" if each.pool else f"{each.service}/{each.variant}"
-        for each in pictures
-    ]
-    allowed = ", ".join(full) or "a variant with elastic"
+    allowed = ", ".join(each.name for each in pictures) or "a variant with elastic"
     found = repr(name) if name is not None else "no name" if pictures else "no elastic deployment"
     raise ConfigurationError.from_findings(
         [Finding("", None, "--variant", found, allowed, nearest(name, names) if name else None)]
@@ -296,13 +288,11 @@ def _alone(pictures: tuple[ElasticPicture, ...], name: str) -> bool:
 
 def preflight_of(picture: ElasticPicture, ranks: int, facts: PreflightFacts | None = None) -> Preflight:
     """Everything that would make a resize fail."""
-    from dataclasses import replace
-
-    from planner.elastic import PreflightFacts, PreflightQuestion, Room, preflight
+    from planner.elastic import PreflightFacts, PreflightQuestion, preflight
 
     known = facts or PreflightFacts()
-    if known.room is None and picture.pool is not None:
-        known = replace(known, room=Room(picture.free_gpus))
+    if known.room is None:
+        known = replace(known, room=_free(picture))
     return preflight(
         PreflightQuestion(
             deployment=picture.deployment,

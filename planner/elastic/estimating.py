@@ -94,7 +94,7 @@ def estimate_resize(question: ResizeQuestion) -> ResizeEstimate:
     known = next((each for each in question.measured if _is_asked(each, question)), None)
     if known is not None:
         return _as_measured(known, question)
-    if question.mode in (ResizeMode.RESTART, ResizeMode.REDEPLOY):
+    if question.mode.launches:
         return _launched(question)
     return _staged(question)
 
@@ -277,7 +277,7 @@ def _assumptions(question: ResizeQuestion) -> list[str]:
         found.append(_ASSUMED["join" if question.grow else "leave"])
     if question.slot_gb is None or question.dense_gb is None:
         found.append(_ASSUMED["bytes"])
-    if question.grow and question.mode not in (ResizeMode.RESTART, ResizeMode.REDEPLOY):
+    if question.grow and not question.mode.launches:
         found.append(_ASSUMED["balance"])
     return found
 

@@ -12,7 +12,7 @@ from typing import Final
 from models.elastic import Dialect, ElasticDeployment, ElasticEngine, ElasticShape, LoadBalancing, ResizeMode
 from models.resizing import Preflight, PreflightCheck, PreflightVerdict, SizeReason, SizeRefusal
 from planner.elastic.sizes import Room, floor_ranks, judge_size, largest_ranks
-from planner.elastic.versions import mode_of, traits_of, version_of
+from planner.elastic.versions import mode_of, traits_of
 
 __all__ = ["PreflightFacts", "PreflightQuestion", "preflight", "refusal_text"]
 
@@ -22,9 +22,6 @@ _OK, _WARNING, _UNKNOWN, _REFUSED = (
     PreflightVerdict.UNKNOWN,
     PreflightVerdict.REFUSED,
 )
-_CHECKED: Final = (0, 30)
-_BY_NAME: Final = (0, 27)
-_EXTERNAL: Final = (0, 33)
 _FIXED_MEMBERS_MEMORY: Final = 0.85
 _BLOCKING_COMMUNICATORS: Final = ("torch_nccl", "pynccl")
 
@@ -90,10 +87,10 @@ def _version(question: PreflightQuestion) -> PreflightCheck:
     engine, name = question.engine, "version"
     if engine.dialect is Dialect.SGLANG:
         return _said(name, _OK, f"SGLang {engine.version} grows in place; it cannot shrink.")
-    have = version_of(engine.version)
-    if have >= _CHECKED:
+    traits = traits_of(engine)
+    if traits is not None and traits.checks_sizes:
         return _said(name, _OK, f"vLLM {engine.version} checks sizes and commits in the background.")
-    if have >= _BY_NAME:
+    if traits is not None and traits.prepares:
         told = "it does not check sizes itself, and recaptures graphs while it is paused"
         if question.deployment.allow_old_version:
             return _said(name, _WARNING, f"vLLM {engine.version} is allowed by name: {told}.")
@@ -196,7 +193,8 @@ def _external(question: PreflightQuestion) -> PreflightCheck:
             "Dynamo resizes with the ray backend alone.",
             "--data-parallel-backend ray, without --data-parallel-external-lb",
         )
-    if version_of(engine.version) < _EXTERNAL:
+    traits = traits_of(engine)
+    if traits is None or not traits.external:
         return _said(
             name,
             _REFUSED,

@@ -11,7 +11,7 @@ Lustre, warm kernel caches.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Final
 
@@ -49,15 +49,6 @@ PUBLISHED: Final = (
 RESTARTED: Final = _measured(ResizeMode.RESTART, _UP, 197.0, 197.0)
 """The same deployment, ended and started anew with 20 ranks."""
 
-_NAMES: Final = (
-    "join_s",
-    "prepare_s",
-    "warm_joiners_s",
-    "warm_workers_s",
-    "recapture_s",
-    "activate_s",
-    "leave_s",
-)
 _PAUSED: Final[Mapping[tuple[ResizeMode, bool], tuple[str, ...]]] = {
     (ResizeMode.BLOCKING, True): ("join_s", "prepare_s", "warm_workers_s", "activate_s"),
     (ResizeMode.ASYNC, True): ("warm_workers_s", "activate_s"),
@@ -106,6 +97,9 @@ class StageSeconds:
         """From the call to its end, s."""
         before = sum(float(getattr(self, name)) for name in _BEFORE[mode, grow])
         return before + self.paused_s(mode, grow=grow)
+
+
+_NAMES: Final = tuple(field.name for field in fields(StageSeconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,6 @@ class Traits:
         resets_redundancy: it loses count of redundant experts, so that sizes below the launch size are unsafe.
         external: one API server for each rank may be resized.
         tells_phase: the status call tells phase, epoch, error and wanted size.
-        health_exempt: ``/health`` answers while a resize is committed.
-        waits_with_runner_v2: the second model runner lets running requests end before a commit.
         grows_only: it cannot shrink in place.
     """
 
@@ -42,14 +40,11 @@ class Traits:
     resets_redundancy: bool = False
     external: bool = False
     tells_phase: bool = False
-    health_exempt: bool = False
-    waits_with_runner_v2: bool = False
     grows_only: bool = False
 
 
 _VLLM: Final[tuple[tuple[tuple[int, int], Traits], ...]] = (
-    ((0, 33), Traits(external=True, tells_phase=True, health_exempt=True, waits_with_runner_v2=True)),
-    ((0, 32), Traits(waits_with_runner_v2=True)),
+    ((0, 33), Traits(external=True, tells_phase=True)),
     ((0, 30), Traits()),
     ((0, 27), Traits(keeps_graphs=False, checks_sizes=False, rank_cap=32)),
     (

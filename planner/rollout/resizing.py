@@ -8,7 +8,7 @@ other: replicas that have changed their size run, those that will still are what
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,7 +101,7 @@ def _try(
             late.append(change)
     between = _between(problem, early)
     goal = solution.but(
-        counts=_changed_back(solution.counts, late), placements=() if late else solution.placements
+        counts=_changed(solution.counts, late, back=True), placements=() if late else solution.placements
     )
     middle = roll_out(between, goal)
     waves = [*_waves(problem, early), *middle.waves]
@@ -159,19 +159,15 @@ def _has_room(
     return not isinstance(pack(problem, after, nodes), Unplaced)
 
 
-def _changed(counts: dict[CandidateId, int], changes: Iterable[Change]) -> dict[CandidateId, int]:
+def _changed(
+    counts: Mapping[CandidateId, int], changes: Iterable[Change], *, back: bool = False
+) -> dict[CandidateId, int]:
+    """Counts after these changes; ``back``: before them."""
     found = Counter(counts)
     for change in changes:
-        found[change.stays.id] -= change.count
-        found[change.way.id] += change.count
-    return {name: count for name, count in found.items() if count > 0}
-
-
-def _changed_back(counts: dict[CandidateId, int], changes: Iterable[Change]) -> dict[CandidateId, int]:
-    found = Counter(counts)
-    for change in changes:
-        found[change.way.id] -= change.count
-        found[change.stays.id] += change.count
+        before, after = (change.way, change.stays) if back else (change.stays, change.way)
+        found[before.id] -= change.count
+        found[after.id] += change.count
     return {name: count for name, count in found.items() if count > 0}
 
 

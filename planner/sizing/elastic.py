@@ -98,10 +98,14 @@ class Expanded:
     refused: tuple[Rejection, ...]
 
 
-def shape_of(variant: Variant, elastic: ElasticDeployment, llm: Llm) -> ElasticShape | None:
-    """What decides its sizes; None: the LLM has no experts that are known."""
+def shape_of(variant: Variant, elastic: ElasticDeployment, llm: Llm) -> ElasticShape:
+    """What decides its sizes.
+
+    Raises:
+        ConfigurationError: the LLM has no experts that are known; :func:`elastic_findings` says so with its place.
+    """
     if llm.moe is None:
-        return None
+        raise ConfigurationError(f"{llm.id} has no experts, so {variant.id} has no sizes")
     launch = variant.parallelism.dp
     per_pod = launch // variant.pods_per_replica if launch % variant.pods_per_replica == 0 else 1
     together = math.lcm(elastic.rank_group, per_pod if variant.pods_per_replica > 1 else 1)
@@ -213,8 +217,6 @@ class _Expansion:
         self._elastic = variant.elastic or ElasticDeployment()
         self._llm = names.llms[service.llm]
         shape = shape_of(variant, self._elastic, self._llm)
-        if shape is None:
-            raise ConfigurationError(f"{service.id}/{variant.id}: {self._llm.id} has no experts")
         self._shape, self._names = shape, names
         self.ways: dict[tuple[ServiceId, VariantId], Way] = {}
         self.refused: list[Rejection] = []
@@ -303,10 +305,9 @@ class _Expansion:
                 if ranks != size and self._is_rated(ranks, launched=False):
                     made |= self._way(stays, (size, ranks), mode, pool)
         for ranks in self._launches():
-            if self._is_rated(ranks, launched=True) and (ranks != size or size != shape.launch_ranks):
+            if ranks != size and self._is_rated(ranks, launched=True):
                 for launch in (ResizeMode.REDEPLOY, ResizeMode.RESTART):
-                    if ranks != size:
-                        made |= self._way(stays, (size, ranks), launch, pool)
+                    made |= self._way(stays, (size, ranks), launch, pool)
         for ranks in measured_sizes(self._elastic.rates):
             verdict = judge_size(shape, ranks, engine=engine, current=size)
             if not verdict.reachable:
@@ -331,7 +332,7 @@ class _Expansion:
         size, ranks = sizes
         place = f"@{pool.id}" if self._scattered else ""
         name = VariantId(f"{self.variant.id}:{size}-{ranks}-{mode.value}{place}")
-        launched = mode in (ResizeMode.REDEPLOY, ResizeMode.RESTART)
+        launched = mode.launches
         ep = ranks * self._shape.tensor_parallel
         copies = -(-self._shape.experts // ep) * ep - self._shape.experts if launched else None
         variant = self._sized(name, ranks, launched=launched, copies=copies)
@@ -356,8 +357,7 @@ class _Expansion:
         leaving = max(0, estimate.from_ranks - estimate.to_ranks) / estimate.from_ranks
         drains = self._elastic.engine.drains or self._elastic.engine.dialect is Dialect.SGLANG
         residence_s = self.variant.capacity.residence_s or 0.0
-        in_place = estimate.mode not in (ResizeMode.REDEPLOY, ResizeMode.RESTART)
-        aborted = share_rps * residence_s * leaving if in_place and not drains else 0.0
+        aborted = 0.0 if estimate.mode.launches or drains else share_rps * residence_s * leaving
         return estimate.hindered(share_rps, aborted=aborted)
 
     def _transition_cost(
@@ -395,7 +395,7 @@ def resize_question(
 ) -> ResizeQuestion:
     """What is asked about one way between two sizes of a variant."""
     slots = shape.slots_per_rank
-    if mode in (ResizeMode.REDEPLOY, ResizeMode.RESTART):
+    if mode.launches:
         slots = -(-shape.experts // (sizes[1] * shape.tensor_parallel))
     slot_gb, dense_gb = _bytes_of(llm, variant)
     return ResizeQuestion(

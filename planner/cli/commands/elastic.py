@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,11 +18,15 @@ from planner.cli.terminal import note, out_console
 from planner.errors import ConfigurationError, Finding
 
 if TYPE_CHECKING:
+    from models.elastic import ElasticEngine
     from models.resize_operation import ResizeOperation
     from models.resizing import ElasticPicture
     from models.scenario import Scenario
+    from planner.control.cluster import Api, Kind
     from planner.control.resizing import World
+    from planner.control.resizing.http_engine import HttpEngine
     from planner.control.resizing.stores import FileStore, LeaseStore
+    from planner.elastic import PreflightFacts
 
 __all__ = [
     "ElasticCheckOptions",
@@ -238,7 +242,7 @@ def _urls(picture: ElasticPicture, options: ElasticCheckOptions) -> tuple[str, .
     return tuple(options.url or ([stated] if stated else []))
 
 
-def _facts(picture: ElasticPicture, options: ElasticCheckOptions) -> Any:  # noqa: ANN401 - loaded late
+def _facts(picture: ElasticPicture, options: ElasticCheckOptions) -> PreflightFacts:
     """What the deployment itself says, where its address is known."""
     from planner.elastic import PreflightFacts
 
@@ -247,7 +251,7 @@ def _facts(picture: ElasticPicture, options: ElasticCheckOptions) -> Any:  # noq
         return PreflightFacts()
     from models.resize_call import ResizePhase
 
-    status = _engine(picture, urls).status()
+    status = _http_engine(picture.deployment.engine, urls).status()
     if status.phase is ResizePhase.UNKNOWN or (
         status.phase is ResizePhase.IDLE and not status.shows_preparing
     ):
@@ -256,19 +260,15 @@ def _facts(picture: ElasticPicture, options: ElasticCheckOptions) -> Any:  # noq
     return PreflightFacts(in_flight=busy)
 
 
-def _engine(
-    picture: ElasticPicture,
-    urls: tuple[str, ...],
-    operation: ResizeOperation | None = None,
-    *,
-    model: str = "",
-) -> Any:  # noqa: ANN401 - loaded late
+def _http_engine(
+    engine: ElasticEngine, urls: tuple[str, ...], recorded: ResizeOperation | None = None, *, model: str = ""
+) -> HttpEngine:
     from planner.control.collectors.access import Credentials
     from planner.control.collectors.transport import Connections
     from planner.control.resizing.http_engine import HttpEngine
 
     connections = Connections(Credentials(), most=max(16, 2 * len(urls)))
-    return HttpEngine(picture.deployment.engine, urls, connections, operation=operation, model=model)
+    return HttpEngine(engine, urls, connections, operation=recorded, model=model)
 
 
 def _show_commands(operation: ResizeOperation, options: ResizeOptions) -> None:
@@ -339,8 +339,7 @@ def _world(operation: ResizeOperation, options: ResizeOptions, store: FileStore 
     from planner.control.resizing.grounds import ByHand, PodGround
     from planner.control.resizing.routes import EngineRoutes, PodRoutes, pods_of_ranks
 
-    _, picture = _picture(options)
-    engine = _engine(picture, operation.urls, store.load(), model=options.model)
+    engine = _http_engine(operation.engine, operation.urls, store.load(), model=options.model)
     if options.kubernetes is None:
         return World(engine=engine, ground=ByHand(), router=EngineRoutes(), store=store)
     api, (namespace, name) = _api(options), _named(options.kubernetes)
@@ -358,7 +357,7 @@ def _world(operation: ResizeOperation, options: ResizeOptions, store: FileStore 
     return World(engine=engine, ground=ground, router=routes, store=store)
 
 
-def _kind(name: str) -> Any:  # noqa: ANN401 - loaded late
+def _kind(name: str) -> Kind:
     from planner.control.cluster.kinds import LEADER_WORKER_SETS, STATEFUL_SETS
 
     kinds = {kind.name: kind for kind in (STATEFUL_SETS, LEADER_WORKER_SETS)}
@@ -390,7 +389,7 @@ def _store(options: RecordOptions | ResizeOptions) -> FileStore | LeaseStore:
     return FileStore(options.record)
 
 
-def _api(options: RecordOptions | ResizeOptions) -> Any:  # noqa: ANN401 - loaded late
+def _api(options: RecordOptions | ResizeOptions) -> Api:
     from planner.clock import SystemClock
     from planner.control.cluster import ClusterOptions, connect
 

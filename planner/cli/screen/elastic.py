@@ -47,10 +47,10 @@ _STYLES: Final = {
 
 def show_sizes(console: Console, picture: ElasticPicture) -> None:
     """Print every size of a deployment: reachable or why not, and what the way there takes."""
-    place = f"@{picture.pool}" if picture.pool else " (does not run)"
+    rests = "" if picture.pool else " (does not run)"
     way = f"resizes by {picture.mode.value}" if picture.mode else "cannot be resized in place"
     engine = picture.deployment.engine
-    head = f"{picture.service}/{picture.variant}{place}: {counted(picture.current, 'rank')}, {way} ({engine.dialect.value} {engine.version})"
+    head = f"{picture.name}{rests}: {counted(picture.current, 'rank')}, {way} ({engine.dialect.value} {engine.version})"
     console.print(Text(plain(head), style="bold"))
     console.print()
     made = table(

@@ -38,6 +38,9 @@ _QUESTIONS: Final = 64
 _LONGEST: Final = 4000
 _MOST_BYTES: Final = 32 * 2**20
 _OK: Final = 200
+_OPEN: Final = (_OK, 401, 404)
+"""A path that is there for some: the gate, which answers 503, let the question through."""
+_MODELS: Final = "/v1/models"
 _SERIES: Final = re.compile(
     r"^(vllm:(?:num_requests_running|generation_tokens_total|request_success_total))\{([^}]*)\}\s+(\S+)",
     re.MULTILINE,
@@ -124,13 +127,11 @@ class HttpEngine:
 
     def healthy(self) -> bool | None:
         """Whether it serves: its health, and a path that is closed while it changes and after a failed commit."""
-        for path in ("/health", "/v1/models"):
-            found = self._looked(
-                ResizeCall(method="GET", url=f"{self._urls[0].rstrip('/')}{path}", timeout_s=_LOOK_S)
-            )
+        for path in ("/health", _MODELS):
+            found = self._page(self._urls[0], path)
             if found is None:
                 return None
-            if found[0] != _OK and not (path == "/v1/models" and found[0] in (401, 404)):
+            if found[0] != _OK and not (path == _MODELS and found[0] in _OPEN):
                 return False
         return True
 
@@ -153,7 +154,7 @@ class HttpEngine:
             return None
         total = 0.0
         for url in self._urls[first:last] if external else self._urls[:1]:
-            page = self._looked(ResizeCall(method="GET", url=f"{url.rstrip('/')}/metrics", timeout_s=_LOOK_S))
+            page = self._page(url, "/metrics")
             if page is None or page[0] != _OK:
                 return None
             found = [
@@ -209,13 +210,11 @@ class HttpEngine:
 
     def _serves(self, url: str) -> bool | None:
         """None: nobody is there; False: retired, or closed."""
-        found = self._looked(ResizeCall(method="GET", url=f"{url.rstrip('/')}/v1/models", timeout_s=_LOOK_S))
-        return None if found is None else found[0] in (_OK, 401, 404)
+        found = self._page(url, _MODELS)
+        return None if found is None else found[0] in _OPEN
 
     def _ranks_in_metrics(self) -> int | None:
-        found = self._looked(
-            ResizeCall(method="GET", url=f"{self._urls[0].rstrip('/')}/metrics", timeout_s=_LOOK_S)
-        )
+        found = self._page(self._urls[0], "/metrics")
         if found is None or found[0] != _OK:
             return None
         shown = set()
@@ -252,6 +251,10 @@ class HttpEngine:
 
     def _client(self, url: str) -> httpx.Client:
         return self._connections.client(secure=url.startswith("https"))
+
+    def _page(self, url: str, path: str) -> tuple[int, str] | None:
+        """Status and text of a page of an API server; None: there was no answer."""
+        return self._looked(ResizeCall(method="GET", url=f"{url.rstrip('/')}{path}", timeout_s=_LOOK_S))
 
     def _looked(self, call: ResizeCall) -> tuple[int, str] | None:
         """Status and text of an answer; None: there was none."""

@@ -44,7 +44,7 @@ _NAMES: Final = {
 
 def show_deployment(scenario: Scenario, pictures: Sequence[ElasticPicture]) -> None:
     """Choose a deployment and a size, and see everything about it."""
-    names = [f"{each.service}/{each.variant}" + (f"@{each.pool}" if each.pool else "") for each in pictures]
+    names = [each.name for each in pictures]
     left, right = st.columns(2)
     picture = pictures[names.index(left.selectbox("Deployment", names, key="elastic-deployment"))]
     sizes = [line.verdict.ranks for line in picture.lines if line.verdict.ranks != picture.current]
