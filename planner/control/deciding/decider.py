@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from models.controller import ControllerSettings
@@ -13,13 +13,13 @@ from planner.clock import Clock, SystemClock
 from planner.collecting import collection_paused
 from planner.control.analysis import (
     Ahead,
-    Analyzed,
     Service,
     VariantRef,
     Voices,
     analyze,
     foretold,
     grown,
+    ref_of,
 )
 from planner.control.analysis.gates import metrics_available, optimization_ready, target_resolved
 from planner.control.deciding.contract import Decided
@@ -96,12 +96,11 @@ class Decider:
         analyzed, analysis = analyze(observation, settings, memory=state.analysis, now_s=now_s, voices=voices)
         round_.findings += analyzed.findings
         ahead = self._ahead(analyzed.services, opened, round_)
-        if ahead:
-            services = (foretold(one, ahead.get(one.seen.key)) for one in analyzed.services)
-            analyzed = replace(analyzed, services=tuple(services))
-        round_.ask([grown(one) for one in analyzed.services], opened)
-        ways, wishes = round_.ruled(analyzed.services)
-        decided = round_.decided(analyzed, ways)
+        services = [foretold(one, ahead.get(one.seen.key)) for one in analyzed.services]
+        planned = [grown(one) for one in services]
+        round_.ask(planned, opened)
+        ways, wishes = round_.ruled(services)
+        decided = round_.decided(ways, planned)
         return decided, DecidingState(
             analysis=analysis,
             wishes=wishes,
@@ -243,30 +242,35 @@ class _Round:
             )
         return ServiceWays(service=service, ways=tuple(ways))
 
-    def decided(self, analyzed: Analyzed, all_ways: Sequence[ServiceWays]) -> Decided:
-        """The answer of the cycle."""
+    def decided(self, all_ways: Sequence[ServiceWays], planned: Sequence[Service]) -> Decided:
+        """The answer of the cycle.
+
+        Args:
+            all_ways: of every service.
+            planned: the services that policies were asked about, in their order.
+        """
         leaving = frozenset(
             node.id
             for pool in self.observation.pools
             for node in pool.nodes
             if node.cordoned or node.tainted or not node.ready
         )
-        decisions = [decision_of(asked, way, leaving=leaving) for asked in all_ways for way in asked.ways]
+        told = list(zip(all_ways, planned, strict=True))
+        decisions = [
+            decision_of(asked, way, later=later, leaving=leaving)
+            for asked, later in told
+            for way in asked.ways
+        ]
         return Decided(
-            decisions=tuple(
-                sorted(
-                    decisions,
-                    key=lambda one: (one.variant.cluster or "", one.variant.namespace, one.variant.name),
-                )
-            ),
+            decisions=tuple(sorted(decisions, key=lambda one: ref_of(one.variant))),
             conditions={way.seen.ref: self._conditions(way) for asked in all_ways for way in asked.ways},
-            verdicts=tuple(verdict for service in analyzed.services for verdict in verdicts_of(service)),
+            verdicts=tuple(verdict for asked, later in told for verdict in verdicts_of(asked.service, later)),
             problems={name: one.problem for name, one in self.proposals.items() if one.problem is not None},
             solutions={
                 name: one.solution for name, one in self.proposals.items() if one.solution is not None
             },
             findings=tuple(self.findings[:_MOST_FINDINGS]),
-            ahead=tuple(one.ahead for one in analyzed.services if one.ahead is not None),
+            ahead=tuple(one.service.ahead for one in all_ways if one.service.ahead is not None),
             constrained=self.settings.constrained,
         )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from models.explanation import Fact
-from planner.control.analysis import Service, grown
+from planner.control.analysis import Service
 from planner.control.deciding.contract import Verdict
 from planner.control.deciding.rules import Code, ServiceWays, Way
 from planner.control.deciding.victims import victims_of
@@ -13,9 +14,18 @@ from planner.control.protocols import SHORT, Decision
 
 __all__ = ["decision_of", "verdicts_of"]
 
+_UNITS: Final = {"saturation": "token", "throughput": "token/s", "queueing-model": "req/s"}
 
-def decision_of(asked: ServiceWays, way: Way, *, leaving: Collection[str]) -> Decision:
-    """The decision of one variant, with the figures behind it."""
+
+def decision_of(asked: ServiceWays, way: Way, *, later: Service, leaving: Collection[str]) -> Decision:
+    """The decision of one variant, with the figures behind it.
+
+    Args:
+        asked: its service.
+        way: of the variant.
+        later: the service that was planned for (:func:`~planner.control.analysis.grown`).
+        leaving: nodes that take no pods any more.
+    """
     facts: dict[str, Fact] = {
         "wanted": way.wanted,
         "ready": way.seen.observed.ready,
@@ -26,7 +36,7 @@ def decision_of(asked: ServiceWays, way: Way, *, leaving: Collection[str]) -> De
     facts |= way.facts
     if way.short > 0:
         facts[SHORT] = way.short
-    facts |= _figures(asked.service, way.role)
+    facts |= _figures(asked.service, later, way.role)
     code, message = _said(way)
     return Decision(
         variant=way.seen.observed,
@@ -57,10 +67,9 @@ def _sentence(way: Way, direction: str) -> str:
     return f"{moved}; {way.message}" if way.message else moved
 
 
-def _figures(service: Service, role: str) -> dict[str, Fact]:
+def _figures(service: Service, later: Service, role: str) -> dict[str, Fact]:
     """What the token analyzer says of the role."""
-    now, later = service.step(service.tokens, role), grown(service)
-    step = later.step(later.tokens, role)
+    now, step = service.step(service.tokens, role), later.step(later.tokens, role)
     if step is None or now is None:
         return {}
     ahead: dict[str, Fact] = {}
@@ -76,18 +85,19 @@ def _figures(service: Service, role: str) -> dict[str, Fact]:
     }
 
 
-def verdicts_of(service: Service) -> list[Verdict]:
-    """What was found, by role and analyzer."""
-    found = []
-    units = {"saturation": "token", "throughput": "token/s", "queueing-model": "req/s"}
-    later, ahead = grown(service), service.ahead
-    analyses = zip(
-        (service.tokens, *service.others.values()), (later.tokens, *later.others.values()), strict=True
-    )
-    pairs = list(analyses)
+def verdicts_of(service: Service, later: Service) -> list[Verdict]:
+    """What was found, by role and analyzer.
+
+    Args:
+        service: as it was analyzed.
+        later: the same as it was planned for (:func:`~planner.control.analysis.grown`).
+    """
+    found, ahead = [], service.ahead
     for role in sorted(service.seen.roles):
         move = later.move(role)
-        for analysis, planned in pairs:
+        for analysis, planned in zip(
+            (service.tokens, *service.others.values()), (later.tokens, *later.others.values()), strict=True
+        ):
             now, step = service.step(analysis, role), later.step(planned, role)
             if step is not None and now is not None:
                 found.append(
@@ -97,7 +107,7 @@ def verdicts_of(service: Service) -> list[Verdict]:
                         role=role,
                         policy=service.seen.rules.policy,
                         analyzer=analysis.analyzer,
-                        unit=units.get(analysis.analyzer, ""),
+                        unit=_UNITS.get(analysis.analyzer, ""),
                         demand=now.demand,
                         capacity=step.supply,
                         anticipated=step.anticipated,
