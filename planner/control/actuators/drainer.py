@@ -18,13 +18,13 @@ from models.units import PositiveSeconds, Seconds
 from models.value import Value
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.draining import DrainRules, Mark, Overdue, Step, Waiting, next_step
-from planner.control.actuators.fleet import Prepared
+from planner.control.actuators.fleet import Prepared, held_back
 from planner.control.actuators.marked import MarkedPods
 from planner.control.actuators.marking import Kept, has_gate, kept_of, marked, opened, restored, settled, shut
 from planner.control.actuators.published import Key
 from planner.control.actuators.replicas import Crew, Loads, Unit, crew_of, loads_of
 from planner.control.actuators.routing import SERVING, WayOut, way_out
-from planner.control.actuators.writing import differing, in_each_cluster, named, outcome
+from planner.control.actuators.writing import differing, in_each_cluster, named, outcome, to_release
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import PODS
 from planner.control.cluster.reading import Object, labels_of, name_of
@@ -117,7 +117,7 @@ class Drainer:
 
         outcomes = in_each_cluster([*decisions, *held], self._connections, attempt)
         ready = [
-            one if dry_run else found.decision if found.code in _FAIR else _held(one)
+            one if dry_run else found.decision if found.code in _FAIR else held_back(one)
             for one, found in zip(decisions, outcomes, strict=False)
         ]
         # Nobody asked for those that are held: that their cluster is away is said of the others.
@@ -126,11 +126,7 @@ class Drainer:
 
     def release(self, variants: Sequence[VariantObservation], *, dry_run: bool) -> Sequence[Outcome]:
         """See :class:`planner.control.actuators.fleet.Releasing`: every replica comes back that has not gone."""
-        back = [
-            Decision(variant=one, desired=one.wanted, reason="Released")
-            for one in variants
-            if one.wanted is not None
-        ]
+        back = [to_release(one) for one in variants if one.wanted is not None]
         pods = MarkedPods(self._connections, self._rules, self._seen, dry_run=dry_run, gates=False)
 
         def attempt(api: Api, decision: Decision) -> Outcome:
@@ -163,7 +159,7 @@ class Drainer:
     def _undrained(self, decision: Decision, problem: str) -> Outcome:
         if self._options.impossible == "hold":
             return outcome(
-                _held(decision), OutcomeCode.WAITING, f"held, since it cannot be drained: {problem}"
+                held_back(decision), OutcomeCode.WAITING, f"held, since it cannot be drained: {problem}"
             )
         return outcome(decision, OutcomeCode.LEFT, f"scaled in without draining: {problem}")
 
@@ -265,11 +261,6 @@ class _Pen:
             self.changes += differing(named(PODS, self._variant, name), found, {"metadata": shown})
             self._newest[name] = found if self._dry_run else now
             return
-
-
-def _held(decision: Decision) -> Decision:
-    wanted = decision.variant.wanted
-    return decision if wanted is None or decision.desired >= wanted else replace(decision, desired=wanted)
 
 
 def _said(decision: Decision, step: Step, changes: Sequence[Difference], *, dry_run: bool) -> Outcome:

@@ -18,6 +18,7 @@ from planner.clock import Clock
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.epp_options import EppOptions, EppService
 from planner.control.actuators.epp_writing import Done, Writer
+from planner.control.actuators.writing import to_release
 from planner.control.cluster import Api
 from planner.control.options import options_of
 from planner.control.protocols import SHORT, Decision, Outcome, OutcomeCode
@@ -99,7 +100,7 @@ class EppActuator:
 
     def release(self, variants: Sequence[VariantObservation], *, dry_run: bool) -> Sequence[Outcome]:
         """Put back what is set for the services of these variants, at once."""
-        decisions = [Decision(variant=each, desired=each.wanted or 0, reason="Released") for each in variants]
+        decisions = [to_release(each) for each in variants]
         outcomes = self._by_service(decisions, lambda one, _: self._writer(one, dry_run=dry_run).release())
         return [each for each in outcomes if each.message]
 

@@ -10,9 +10,20 @@ from typing import Protocol, runtime_checkable
 
 from models.observation import Observation, VariantObservation
 from planner.control.actuators.connections import Connections
+from planner.control.actuators.writing import to_release
 from planner.control.protocols import Actuator, Decision, Outcome, OutcomeCode
 
-__all__ = ["Actuators", "Exporting", "Hearing", "Leading", "Prepared", "Preparing", "Releasing", "Seeing"]
+__all__ = [
+    "Actuators",
+    "Exporting",
+    "Hearing",
+    "Leading",
+    "Prepared",
+    "Preparing",
+    "Releasing",
+    "Seeing",
+    "held_back",
+]
 
 
 @runtime_checkable
@@ -134,7 +145,7 @@ class Actuators:
             except Exception as cause:
                 found = tuple(_broken(decision, name, cause) for decision in now)
                 # Nobody knows whether what it was to do first is done.
-                now = tuple(map(_held, now)) if isinstance(each, Preparing) else now
+                now = tuple(map(held_back, now)) if isinstance(each, Preparing) else now
             outcomes += (_signed(one, name) for one in found if _says_something(one))
         return tuple(outcomes)
 
@@ -147,10 +158,7 @@ class Actuators:
             try:
                 found = each.release(variants, dry_run=dry_run)
             except Exception as cause:
-                found = [
-                    _broken(Decision(variant=one, desired=one.wanted or 0, reason="Released"), name, cause)
-                    for one in variants
-                ]
+                found = [_broken(to_release(one), name, cause) for one in variants]
             outcomes += (_signed(one, name) for one in found if _says_something(one))
         return tuple(outcomes)
 
@@ -174,7 +182,7 @@ def _broken(decision: Decision, name: str, cause: Exception) -> Outcome:
     return Outcome(decision=decision, applied=False, changed=False, message=problem, code=OutcomeCode.FAILED)
 
 
-def _held(decision: Decision) -> Decision:
+def held_back(decision: Decision) -> Decision:
     """The decision without what it would take away."""
     wanted = decision.variant.wanted
     return decision if wanted is None or decision.desired >= wanted else replace(decision, desired=wanted)

@@ -14,6 +14,7 @@ from models.observation import Observation
 from models.value import Value
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.published import Exported, Key, Published, Row
+from planner.control.actuators.scaling import gone
 from planner.control.actuators.writing import outcome
 from planner.control.options import options_of
 from planner.control.protocols import Decision, Difference, Outcome, OutcomeCode
@@ -84,10 +85,9 @@ class GaugeActuator:
 
     def _set(self, rows: dict[Key, Row], decision: Decision, *, dry_run: bool) -> Outcome:
         variant, key = decision.variant, decision.variant.key
-        if variant.wanted is None:
+        if (missing := gone(decision)) is not None:
             rows.pop(key, None)
-            target = variant.target
-            return outcome(decision, OutcomeCode.GONE, f"there is no {target.kind} {target.name} to scale")
+            return missing
         before, row = rows.get(key), Row.of(decision)
         rows[key] = row
         if before is not None and before.desired == row.desired:

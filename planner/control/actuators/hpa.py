@@ -14,7 +14,15 @@ from planner.control.actuators.connections import Connections
 from planner.control.actuators.holding import freed_hpa, held_hpa, set_back_by
 from planner.control.actuators.published import Key
 from planner.control.actuators.scaling import gone, set_replicas
-from planner.control.actuators.writing import Ahead, Wanted, Way, in_each_cluster, outcome, settle
+from planner.control.actuators.writing import (
+    Ahead,
+    Wanted,
+    Way,
+    in_each_cluster,
+    outcome,
+    release_each,
+    settle,
+)
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import HORIZONTAL_POD_AUTOSCALERS
 from planner.control.cluster.reading import Object
@@ -56,17 +64,10 @@ class HpaActuator:
 
     def release(self, variants: Sequence[VariantObservation], *, dry_run: bool) -> Sequence[Outcome]:
         """See :class:`planner.control.actuators.fleet.Releasing`."""
-        held = [
-            Decision(variant=one, desired=one.wanted or 0, reason="Released")
-            for one in variants
-            if _is_ours(one)
-        ]
-        ahead, way = Ahead(HORIZONTAL_POD_AUTOSCALERS, held), Way(dry_run=dry_run)
-
-        def attempt(api: Api, one: Decision) -> Outcome:
-            return settle(api, one, (ahead, one.variant.name), freed_hpa, way=way)
-
-        return in_each_cluster(held, self._connections, attempt)
+        ours = filter(_is_ours, variants)
+        return release_each(
+            HORIZONTAL_POD_AUTOSCALERS, ours, connections=self._connections, freed=freed_hpa, dry_run=dry_run
+        )
 
     def _act(self, api: Api, decision: Decision, ahead: Ahead, way: Way) -> Outcome:
         variant = decision.variant

@@ -11,7 +11,7 @@ from models.value import Value
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.holding import freed_keda, held_keda
 from planner.control.actuators.scaling import gone
-from planner.control.actuators.writing import Ahead, Way, in_each_cluster, outcome, settle
+from planner.control.actuators.writing import Ahead, Way, in_each_cluster, outcome, release_each, settle
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import SCALED_OBJECTS
 from planner.control.options import options_of
@@ -48,17 +48,10 @@ class KedaActuator:
 
     def release(self, variants: Sequence[VariantObservation], *, dry_run: bool) -> Sequence[Outcome]:
         """See :class:`planner.control.actuators.fleet.Releasing`."""
-        held = [
-            Decision(variant=one, desired=one.wanted or 0, reason="Released")
-            for one in variants
-            if _is_ours(one)
-        ]
-        ahead, way = Ahead(SCALED_OBJECTS, held), Way(dry_run=dry_run)
-
-        def attempt(api: Api, one: Decision) -> Outcome:
-            return settle(api, one, (ahead, one.variant.name), freed_keda, way=way)
-
-        return in_each_cluster(held, self._connections, attempt)
+        ours = filter(_is_ours, variants)
+        return release_each(
+            SCALED_OBJECTS, ours, connections=self._connections, freed=freed_keda, dry_run=dry_run
+        )
 
 
 def _is_ours(variant: VariantObservation) -> bool:

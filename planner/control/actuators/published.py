@@ -19,11 +19,11 @@ from planner.control.protocols import SHORT, Decision, Outcome, OutcomeCode
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-__all__ = ["Exported", "Key", "Published", "Row"]
+__all__ = ["UNRESOLVED", "Exported", "Key", "Published", "Row"]
 
 Key = tuple[str, str, str]
 """Cluster (empty: the only one), namespace and name of a variant."""
-_UNRESOLVED: Final = "unresolved"
+UNRESOLVED: Final = "unresolved"
 """Accelerator of a variant whose type nobody knows, as the published autoscaler writes it."""
 _LABELS: Final = ("variant_name", "namespace", "accelerator_type")
 _LIMITS: Final = FreshnessLimits()
@@ -51,7 +51,7 @@ class Row:
         figures = {name: float(value) for name, value in told.items() if isinstance(value, int | float)}
         return cls(
             variant.key,
-            variant.accelerator or _UNRESOLVED,
+            variant.accelerator or UNRESOLVED,
             variant.model,
             max(0, decision.desired),
             now,

@@ -15,7 +15,7 @@ from models.observation import Condition
 from models.value import Value
 from planner.clock import Clock
 from planner.control.actuators.connections import Connections
-from planner.control.actuators.published import Key
+from planner.control.actuators.published import UNRESOLVED, Key
 from planner.control.actuators.writing import Ahead, Wanted, Way, in_each_cluster, outcome, settle
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import VARIANT_AUTOSCALINGS
@@ -25,8 +25,6 @@ from planner.control.protocols import Decision, Outcome, OutcomeCode
 
 __all__ = ["StatusActuator", "StatusOptions", "actuator"]
 
-_UNRESOLVED: Final = "unresolved"
-"""The CRD refuses an accelerator of fewer than two letters, so one that nobody knows has a name."""
 _LONGEST: Final = 32_768
 """Letters of a message, as conditions of Kubernetes have them at most."""
 _PASSIVE: Final = frozenset({OutcomeCode.LEFT, OutcomeCode.WAITING, OutcomeCode.WOULD})
@@ -82,11 +80,9 @@ class StatusActuator:
         """The status, with times that are new only where what they are of is."""
         variant, now = decision.variant, _time(self._connections.clock)
         applied = self._carried_out.get(variant.key, False)
-        alloc: dict[str, Any] = {
-            "numReplicas": max(0, decision.desired), "accelerator": variant.accelerator or _UNRESOLVED,
-        }  # fmt: skip
-        if len(alloc["accelerator"]) == 1:
-            alloc["accelerator"] = _UNRESOLVED
+        # The CRD refuses an accelerator of fewer than two letters, so one that nobody knows has a name.
+        accelerator = variant.accelerator if len(variant.accelerator) > 1 else UNRESOLVED
+        alloc: dict[str, Any] = {"numReplicas": max(0, decision.desired), "accelerator": accelerator}
         before = at(found, "status", "desiredOptimizedAlloc")
         same = all(at(before, key) == value for key, value in alloc.items())
         last_run = text_at(before, "lastRunTime") if same else ""

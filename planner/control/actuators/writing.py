@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,7 +23,9 @@ __all__ = [
     "in_each_cluster",
     "named",
     "outcome",
+    "release_each",
     "settle",
+    "to_release",
 ]
 
 Attempt = Callable[[Api, Decision], Outcome]
@@ -249,6 +251,37 @@ def settle(
         code = OutcomeCode.WOULD if way.dry_run else OutcomeCode.DONE
         return outcome(decision, code, wanted.message or "; ".join(map(str, changes)), changes)
     raise AssertionError("unreachable: the last round returns or raises")
+
+
+def to_release(variant: VariantObservation) -> Decision:
+    """What outcomes are about where a variant is given back: nothing is decided, and its count stays."""
+    return Decision(variant=variant, desired=variant.wanted or 0, reason="Released")
+
+
+def release_each(
+    kind: Kind,
+    variants: Iterable[VariantObservation],
+    *,
+    connections: Connections,
+    freed: Callable[[Object], Wanted],
+    dry_run: bool,
+) -> tuple[Outcome, ...]:
+    """Give back the scalers of variants, which bear their names.
+
+    Args:
+        kind: of the scalers.
+        variants: whose are held, or may be.
+        connections: to the clusters.
+        freed: what a scaler is to be like, as it is now.
+        dry_run: the server checks and keeps nothing.
+    """
+    held = [to_release(each) for each in variants]
+    ahead, way = Ahead(kind, held), Way(dry_run=dry_run)
+
+    def attempt(api: Api, one: Decision) -> Outcome:
+        return settle(api, one, (ahead, one.variant.name), freed, way=way)
+
+    return in_each_cluster(held, connections, attempt)
 
 
 def _write(api: Api, kind: Kind, thing: Mapping[str, Any], way: Way, *, merge: bool) -> None:
