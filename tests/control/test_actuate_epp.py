@@ -285,6 +285,31 @@ def test_a_write_without_an_answer_is_unknown_and_read_again_before_the_next() -
     assert scene.priority() == 0
 
 
+@pytest.mark.parametrize(
+    ("method", "trouble", "code"),
+    [
+        ("GET", Trouble.UNAUTHENTICATED, OutcomeCode.DENIED),
+        ("GET", Trouble.CREDENTIALS, OutcomeCode.AWAY),
+        ("GET", Trouble.TIMEOUT, OutcomeCode.AWAY),
+        ("PATCH", Trouble.GARBLED, OutcomeCode.UNKNOWN),
+        ("PATCH", Trouble.BUSY, OutcomeCode.UNKNOWN),
+    ],
+)
+def test_a_fault_means_what_it_means_to_other_actuators(
+    method: str, trouble: Trouble, code: OutcomeCode
+) -> None:
+    scene = Scene(config_map=None, settings={})
+
+    def faulty(call: Call) -> Answer | None:
+        if call.method == method:
+            raise ClusterFault(trouble, "not done")
+        return None
+
+    scene.cluster.before = faulty
+    found = scene.capped()
+    assert (found.code, found.applied, found.changed) == (code, False, False)
+
+
 def test_the_earlier_group_of_objectives_is_found_too() -> None:
     objective = an_objective(apiVersion="inference.networking.x-k8s.io/v1alpha2", priority=None)
     served = [kinds.EARLIER_INFERENCE_OBJECTIVES, CONFIG_MAPS]

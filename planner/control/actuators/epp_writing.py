@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from planner.control.actuators.epp_options import EppService
 from planner.control.actuators.epp_text import Edit, NotUnderstoodError, at_cap, configuration_in, put_back
+from planner.control.actuators.writing import told_of
 from planner.control.cluster import Api, ClusterFault, Kind, Trouble
 from planner.control.cluster.kinds import (
     CONFIG_MAPS,
@@ -28,16 +29,6 @@ FORMER_TEXT: Final = "fleetplan.dev/former-configuration"
 """Annotation of a ConfigMap: the text before, what was changed in it, and the digest of ours."""
 READ_BY_PICKER: Final = "fleetplan.dev/configuration"
 """Annotation of the picker's pods: digest of the configuration that they were started for."""
-_CODES: Final = {
-    Trouble.DENIED: OutcomeCode.DENIED,
-    Trouble.CONFLICT: OutcomeCode.CONFLICT,
-    Trouble.NOT_FOUND: OutcomeCode.GONE,
-    Trouble.BUSY: OutcomeCode.BUSY,
-    Trouble.TIMEOUT: OutcomeCode.AWAY,
-    Trouble.UNREACHABLE: OutcomeCode.AWAY,
-}
-_OPEN: Final = frozenset({Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.GARBLED})
-"""Faults that leave open whether a write was done."""
 _TRIES: Final = 4
 _SHOWN: Final = 12
 """Letters of a digest that tell it from others for the eye."""
@@ -135,9 +126,9 @@ class Writer:
                 if self.api.find(kind, self.service.where, name) is not None:
                     return kind
         except ClusterFault as fault:
-            self._failed(label, fault.message, _code_of(fault))
+            self._failed(label, *told_of(fault))
         else:
-            self._failed(label, "there is none", OutcomeCode.GONE)
+            self._failed(label, OutcomeCode.GONE, "there is none")
         return None
 
     def _config_map(self, change: Callable[[Object], _Step]) -> str | None:
@@ -153,7 +144,6 @@ class Writer:
         """Read an object and merge what is to be changed; again from fresh state when somebody else was faster."""
         where = self.service.where
         for left in range(_TRIES - 1, -1, -1):
-            sent = False
             try:
                 found = self.api.get(kind, where, name)
                 step = change(found)
@@ -165,17 +155,14 @@ class Writer:
                     **mapping_of(step.patch.get("metadata")),
                     **({"resourceVersion": version} if version else {}),
                 }
-                sent = True
                 now = self.api.patch(kind, where, name, {**step.patch, "metadata": metadata})
             except NotUnderstoodError as cause:
-                self._failed(label, str(cause), OutcomeCode.FAILED)
+                self._failed(label, OutcomeCode.FAILED, str(cause))
                 return None
             except ClusterFault as fault:
                 if fault.trouble is Trouble.CONFLICT and left:
                     continue
-                unsure = sent and fault.trouble in _OPEN
-                said = f"unknown, will be read again: {fault.message}" if unsure else fault.message
-                self._failed(label, said, OutcomeCode.UNKNOWN if unsure else _code_of(fault))
+                self._failed(label, *told_of(fault))
                 return None
             self.done.changed = True
             self._tell(label, step)
@@ -255,7 +242,7 @@ class Writer:
         if step.remark:
             self.done.remarks.append(f"{label}: {step.remark}")
 
-    def _failed(self, label: str, why: str, code: OutcomeCode) -> None:
+    def _failed(self, label: str, code: OutcomeCode, why: str) -> None:
         self.done.trouble = self.done.trouble or code
         self.done.remarks.append(f"{label}: {why}")
 
@@ -333,7 +320,3 @@ def _field(key: str, edit: Edit) -> tuple[str, str, str]:
 
 def _paths(edits: Sequence[Edit]) -> str:
     return ", ".join(".".join(each.path) for each in edits)
-
-
-def _code_of(fault: ClusterFault) -> OutcomeCode:
-    return _CODES.get(fault.trouble, OutcomeCode.FAILED)

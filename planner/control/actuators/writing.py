@@ -26,6 +26,7 @@ __all__ = [
     "release_each",
     "settle",
     "to_release",
+    "told_of",
 ]
 
 Attempt = Callable[[Api, Decision], Outcome]
@@ -107,7 +108,7 @@ def _round(
         try:
             yield place, attempt(api, decision)
         except ClusterFault as fault:
-            yield place, _of_fault(decision, fault)
+            yield place, outcome(decision, *told_of(fault))
             if fault.trouble in _OF_ALL:
                 # One object that is slow for reasons of its own is not to keep the others from their turn for ever.
                 connections.turns[decision.variant.key] = 1
@@ -117,13 +118,12 @@ def _round(
                 connections.waits[api.name] = clock.monotonic_s() + fault.after_s
 
 
-def _of_fault(decision: Decision, fault: ClusterFault) -> Outcome:
+def told_of(fault: ClusterFault) -> tuple[OutcomeCode, str]:
+    """What came of a call that failed, and a sentence for people."""
     if fault.unsure:
-        message = f"unknown, will be read again: {fault.message}"
-        return outcome(decision, OutcomeCode.UNKNOWN, message)
+        return OutcomeCode.UNKNOWN, f"unknown, will be read again: {fault.message}"
     remedy = "" if fault.rule is not None or not fault.remedy else f"; {fault.remedy}"
-    code = _CODES.get(fault.trouble, OutcomeCode.FAILED)
-    return outcome(decision, code, f"{fault.message}{remedy}")
+    return _CODES.get(fault.trouble, OutcomeCode.FAILED), f"{fault.message}{remedy}"
 
 
 def outcome(
