@@ -106,12 +106,12 @@ class Footing:
 
     Attributes:
         complete: every source answered.
-        unseen: variants (cluster, namespace, name) that are as they were seen before: their cluster did not answer.
+        unseen: variants that are as they were seen before: their cluster did not answer.
         last: decisions of the cycle before.
     """
 
     complete: bool
-    unseen: frozenset[tuple[str, str, str]]
+    unseen: frozenset[VariantRef]
     last: Mapping[VariantRef, VariantDecision]
 
 
@@ -128,7 +128,7 @@ def _guard(decision: Decision, footing: Footing) -> Decision:
     wanted, ref = variant.wanted, ref_of(variant)
     if wanted is None:
         return decision
-    if tuple(ref) in footing.unseen:
+    if ref in footing.unseen:
         known = footing.last.get(ref)
         kept = wanted if known is None or known.desired is None else known.desired
         message = "its cluster does not answer; what was decided last stays"

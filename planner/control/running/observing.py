@@ -17,6 +17,7 @@ from models.observation import (
     TrafficObservation,
     VariantObservation,
 )
+from planner.control.analysis.identity import VariantRef, ref_of
 from planner.control.protocols import (
     CapacityDiscovery,
     ClusterReading,
@@ -45,7 +46,7 @@ class Sight:
 
     observation: Observation
     clusters: ClusterReading
-    unseen: frozenset[tuple[str, str, str]] = frozenset()
+    unseen: frozenset[VariantRef] = frozenset()
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ class Eyes:
     capacity: CapacityDiscovery | None = None
     within_s: float = 60.0
     stopping: Callable[[], bool] = lambda: False
-    _known: dict[tuple[str, str, str], VariantObservation] = field(default_factory=dict)
+    _known: dict[VariantRef, VariantObservation] = field(default_factory=dict)
     _late: dict[str, Future[Any]] = field(default_factory=dict)
 
     def clusters(self, now_s: float) -> ClusterReading:
@@ -123,8 +124,8 @@ class Eyes:
 
     def _remembered(
         self, clusters: ClusterReading
-    ) -> tuple[tuple[VariantObservation, ...], frozenset[tuple[str, str, str]]]:
-        seen = {_key(each): each for each in clusters.variants}
+    ) -> tuple[tuple[VariantObservation, ...], frozenset[VariantRef]]:
+        seen = {ref_of(each): each for each in clusters.variants}
         if clusters.complete:
             self._known = seen
             return clusters.variants, frozenset()
@@ -254,7 +255,3 @@ def _in_a_thread(ask: Callable[[], _Result]) -> Future[_Result]:
 
 def _silent(finding: Finding) -> ClusterReading:
     return ClusterReading(inventory=Inventory(complete=False), findings=(finding,), complete=False)
-
-
-def _key(variant: VariantObservation) -> tuple[str, str, str]:
-    return (variant.cluster or "", variant.namespace, variant.name)
