@@ -104,7 +104,6 @@ class LeaseElection:
         self._seen: tuple[object, ...] = ()
         self._seen_s = float("-inf")
         self._holder = ""
-        self.takeovers = 0
 
     @property
     def leading(self) -> bool:
@@ -153,7 +152,6 @@ class LeaseElection:
         if found is None:
             made = {"metadata": {"name": self._name}, "spec": self._spec(None)}
             self._note(self._api.create(LEASES, self._namespace, made), now_s)
-            self.takeovers += 1
             return True
         self._note(found, now_s)
         holder = text_at(found, "spec", "holderIdentity")
@@ -161,8 +159,6 @@ class LeaseElection:
             self._until_s = float("-inf")
             if now_s < self._seen_s + _length_s(found, self._settings.lease_s):
                 return False
-        if holder != self._who or not self.leading:
-            self.takeovers += holder != self._who
         changed = {**found, "spec": self._spec(found)}
         self._note(self._api.replace(LEASES, self._namespace, changed), now_s)
         return True
