@@ -64,11 +64,7 @@ class Meters:
 
     def set_all(self, name: str, label: str, values: Mapping[str, float]) -> None:
         """Set a gauge for these values of a label; it has no others then."""
-        with self._lock:
-            for key in [key for key in self._values if key[0] == name]:
-                del self._values[key]
-            for value, amount in values.items():
-                self._values[name, ((label, value),)] = amount
+        self.set_rows(name, {((label, value),): amount for value, amount in values.items()})
 
     def set_rows(self, name: str, rows: Mapping[tuple[tuple[str, str], ...], float]) -> None:
         """Set a gauge for these sets of labels, each by the names of its labels; it has no others then."""
