@@ -12,11 +12,10 @@ from typing import Final, NamedTuple
 
 from planner.control.analysis.identity import VariantRef, ref_of
 from planner.control.protocols import Decision
-from planner.control.running.changing import ROUTINE
+from planner.control.running.changing import ARRIVING, ROUTINE
 
-__all__ = ["ARRIVING", "Sent", "not_taken_back", "sent_after"]
+__all__ = ["Sent", "not_taken_back", "sent_after"]
 
-ARRIVING: Final = "Arriving"
 _LONGEST_S: Final = 120.0
 """An HPA looks every 15 s, and the gauge may be scraped every minute; what is not followed by then never will be."""
 

@@ -7,20 +7,22 @@ from typing import Final
 
 from models.cycle_record import VariantDecision
 from planner.control.analysis.identity import VariantRef
+from planner.control.deciding.people_nodes import MOVING
 from planner.control.deciding.rules import Code
+from planner.control.deciding.waking import WOKEN
 
-__all__ = ["ROUTINE", "changed_variants", "is_told"]
+__all__ = ["ARRIVING", "ROUTINE", "changed_variants", "is_told"]
 
+ARRIVING: Final = "Arriving"
+"""What was decided a moment ago is not there yet."""
 ROUTINE: Final = frozenset(
     {
         Code.STEADY, Code.KEPT_ONE, Code.MINIMUM, Code.MAXIMUM, Code.DEAD_BAND, Code.STABILIZED, Code.NOT_SAFE,
-        Code.REPLACEMENT, Code.STEP, "Arriving",
+        Code.REPLACEMENT, Code.STEP, ARRIVING,
     }
 )  # fmt: skip
 """Reasons for staying that come and go with the noise of the load."""
-_MOVING: Final = frozenset(
-    {Code.SCALED_UP, Code.SCALED_DOWN, Code.SCALED_TO_ZERO, "ScaledFromZero", "MovedFromNode"}
-)
+_MOVING: Final = frozenset({Code.SCALED_UP, Code.SCALED_DOWN, Code.SCALED_TO_ZERO, WOKEN, MOVING})
 
 
 def changed_variants(
