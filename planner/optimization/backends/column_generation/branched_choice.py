@@ -20,7 +20,7 @@ from planner.optimization.backends.highs import has_point, quiet_highs, says_non
 from planner.optimization.program import Key
 from planner.optimization.protocol import Cancelled, never
 
-__all__ = ["ChoiceModel", "Ending"]
+__all__ = ["ChoiceModel", "Ending", "WholeBlock"]
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,24 @@ _GAP: Final = 1e-6
 
 _WHILE: Final = 0.5
 """Wall time for a better choice after the bound is enough, s."""
+
+
+class WholeBlock(NamedTuple):
+    """A block as it is, with what is known of its cost.
+
+    Attributes:
+        block: its columns and rows.
+        most: upper ends of its columns, none above their own.
+        cost: of a step of each column.
+        use: of the tying rows, columns x rows.
+        told: prices of the tying rows, and what the block costs at least at them.
+    """
+
+    block: Block
+    most: Floats
+    cost: Floats
+    use: Floats
+    told: Sequence[tuple[Floats, float]]
 
 
 class Ending(NamedTuple):
@@ -86,19 +104,9 @@ class ChoiceModel:
         self._sides.append((lower, upper))
         return len(self._sides) - 1
 
-    def add_whole(
-        self, block: Block, most: Floats, figures: tuple[Floats, Floats], told: Sequence[tuple[Floats, float]]
-    ) -> None:
-        """A block as it is, with what is known of its cost.
-
-        Args:
-            block: its columns and rows.
-            most: upper ends of its columns, none above their own.
-            figures: what a step of each column costs, and uses of the tying rows (columns x rows).
-            told: prices of the tying rows, and what the block costs at least at them.
-        """
-        cost, use = figures
-        place = {}
+    def add_whole(self, whole: WholeBlock) -> None:
+        """A block in the place of its patterns."""
+        (block, most, cost, use, told), place = whole, {}
         for j, column in enumerate(block.columns):
             place[column.key] = self._column(float(cost[j]), float(column.lower), float(most[j]))
             used = np.flatnonzero(use[j]).tolist()

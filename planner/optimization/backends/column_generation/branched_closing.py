@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.optimization.backends.column_generation.branched_choice import ChoiceModel, Ending
+from planner.optimization.backends.column_generation.branched_choice import ChoiceModel, Ending, WholeBlock
 from planner.optimization.backends.column_generation.branched_listing import (
     NearListing,
     branched_near,
@@ -79,7 +80,12 @@ class BranchedClosing:
     told: Sequence[Told]
     cancelled: Cancelled = never
 
-    @property
+    @cached_property
+    def _cost(self) -> Floats:
+        """Of one step of each column."""
+        return self.usage.cost_of(self.ready.branchings.steps)
+
+    @cached_property
     def useful(self) -> bool:
         """Whether all blocks are of this kind, and more of a column never costs or uses less."""
         branchings = self.ready.branchings
@@ -89,7 +95,7 @@ class BranchedClosing:
             or np.isfinite(self.ready.ties.lower).any()
         ):
             return False
-        cost, use = self.usage.cost_of(branchings.steps), self.ready.branched_use.data
+        cost, use = self._cost, self.ready.branched_use.data
         return bool(cost.any() and (cost >= 0).all() and (use >= 0).all())
 
     def close(
@@ -141,30 +147,37 @@ class BranchedClosing:
         """The best choice among patterns up to θ."""
         real = [pattern for _, pattern in near.patterns if pattern.block in near.complete]
         shadows = [pattern for pattern in near.shadows if pattern.block in near.complete]
-        chosen = self._chosen(relaxed, near, [*real, *shadows], theta).best(ending)
+        wholes = self._wholes(relaxed, near.complete, theta)
+        chosen = self._model([*real, *shadows], wholes).best(ending)
         bound = chosen.bound
         if chosen.found and not {id(p) for p in chosen.patterns}.isdisjoint(map(id, shadows)):
             missing = near.complete - {pattern.block for pattern in real}
             real += [pattern for pattern in self.master.patterns if pattern.block in missing]
-            chosen = self._chosen(relaxed, near, real, theta).best(ending)
+            chosen = self._model(real, wholes).best(ending)
         if not chosen.found:
             return _Found(None, inf, bound)
         return _Found(chosen.values(self.ready.shape), chosen.value, bound)
 
-    def _chosen(
-        self, relaxed: Relaxed, near: NearListing, patterns: Sequence[Pattern], theta: float
-    ) -> ChoiceModel:
+    def _model(self, patterns: Sequence[Pattern], wholes: Sequence[WholeBlock]) -> ChoiceModel:
         model = ChoiceModel(self.master, _unbeaten(patterns))
-        branchings = self.ready.branchings
-        cost, use = self.usage.cost_of(branchings.steps), self.ready.branched_use
-        for at, (number, block) in enumerate(branchings.blocks):
-            if number in near.complete:
-                continue
-            span = slice(int(branchings.flat.columns[at]), int(branchings.flat.columns[at + 1]))
-            most = ends_within(self.ready, self.usage, relaxed, self.master.patterns, (at, theta))
-            told = [(one.prices, float(one.each[at])) for one in self.told[-_TURNS:]]
-            model.add_whole(block, most, (cost[span], np.asarray(use[span].toarray())), told)
+        for whole in wholes:
+            model.add_whole(whole)
         return model
+
+    def _wholes(self, relaxed: Relaxed, listed: frozenset[int], theta: float) -> list[WholeBlock]:
+        """The blocks that are not listed, with the columns that patterns up to θ may have."""
+        branchings, known = self.ready.branchings, self.master.patterns
+        which = [at for at, (number, _) in enumerate(branchings.blocks) if number not in listed]
+        ends = (
+            ends_within(self.ready, self.usage, relaxed, known, blocks=which, within=theta) if which else []
+        )
+        found = list[WholeBlock]()
+        for at, most in zip(which, ends, strict=True):
+            span = slice(int(branchings.flat.columns[at]), int(branchings.flat.columns[at + 1]))
+            told = [(one.prices, float(one.each[at])) for one in self.told[-_TURNS:]]
+            use = np.asarray(self.ready.branched_use[span].toarray())
+            found.append(WholeBlock(branchings.blocks[at][1], most, self._cost[span], use, told))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

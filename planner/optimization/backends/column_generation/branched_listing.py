@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from planner.optimization.backends.column_generation.branched import Flat
 from planner.optimization.backends.column_generation.branched_nearby import NearPatterns, near_patterns
 from planner.optimization.backends.column_generation.branched_pricing import Branchings, in_parts
 from planner.optimization.backends.column_generation.patterns import Pattern
@@ -96,27 +97,38 @@ def branched_near(
 
 
 def ends_within(
-    ready: Prepared, usage: Usage, relaxed: Relaxed, known: Sequence[Pattern], block: tuple[int, float]
-) -> Floats:
-    """Upper ends of the columns of a block, lowered to what patterns may have that cost so much above the cheapest one.
+    ready: Prepared,
+    usage: Usage,
+    relaxed: Relaxed,
+    known: Sequence[Pattern],
+    *,
+    blocks: Sequence[int],
+    within: float,
+) -> list[Floats]:
+    """Upper ends of the columns of blocks, lowered to what patterns may have that cost so much above the cheapest one.
 
     Args:
         ready: the program.
         usage: its goal.
         relaxed: with its prices.
         known: patterns at hand.
-        block: its number among those of branch and cut, and how far above the cheapest one a pattern may be.
+        blocks: their numbers among those of branch and cut.
+        within: how far above the cheapest one of its block a pattern may be.
     """
-    (at, within), branchings = block, ready.branchings
-    flat_blocks = branchings.flat
-    c0, c1 = int(flat_blocks.columns[at]), int(flat_blocks.columns[at + 1])
-    grid = np.where(flat_blocks.whole[c0:c1], 1.0, float(GRID))
-    lower, upper = flat_blocks.least[c0:c1] / grid, flat_blocks.most[c0:c1] / grid
-    least = _least(branchings, relaxed.prices, known)[at]
-    if flat_blocks.routed.able[at] and least < np.inf:
-        cost = usage.cost_of(branchings.steps)[c0:c1] - ready.branched_use[c0:c1] @ relaxed.prices
-        drop_dear((at, c0), flat_blocks.routed, cost * grid, (lower, upper), (least + within, False))
-        host = flat_blocks.routed.host[c0:c1]
+    branchings = ready.branchings
+    weights = usage.cost_of(branchings.steps) - ready.branched_use @ relaxed.prices
+    limits = _least(branchings, relaxed.prices, known) + within
+    return [_ends_below(branchings.flat, at, weights, float(limits[at])) for at in blocks]
+
+
+def _ends_below(blocks: Flat, at: int, weights: Floats, limit: float) -> Floats:
+    """Upper ends of the columns of a block whose patterns may cost less than a limit; inf: no pattern is known."""
+    span = slice(int(blocks.columns[at]), int(blocks.columns[at + 1]))
+    grid = np.where(blocks.whole[span], 1.0, float(GRID))
+    lower, upper = blocks.least[span] / grid, blocks.most[span] / grid
+    if blocks.routed.able[at] and limit < np.inf:
+        drop_dear((at, span.start), blocks.routed, weights[span] * grid, (lower, upper), (limit, False))
+        host = blocks.routed.host[span]
         upper[(host >= 0) & (upper[host] <= 0)] = 0.0
     return np.rint(upper * grid)
 
