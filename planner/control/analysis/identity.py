@@ -23,4 +23,4 @@ class VariantRef(NamedTuple):
 
 def ref_of(variant: VariantObservation) -> VariantRef:
     """The identity of a variant that was observed."""
-    return VariantRef(variant.cluster or "", variant.namespace, variant.name)
+    return VariantRef(*variant.key)

@@ -19,7 +19,6 @@ from planner.control.analysis import (
     analyze,
     foretold,
     grown,
-    ref_of,
 )
 from planner.control.analysis.gates import metrics_available, optimization_ready, target_resolved
 from planner.control.deciding.contract import Decided
@@ -262,7 +261,7 @@ class _Round:
             for way in asked.ways
         ]
         return Decided(
-            decisions=tuple(sorted(decisions, key=lambda one: ref_of(one.variant))),
+            decisions=tuple(sorted(decisions, key=lambda one: one.variant.key)),
             conditions={way.seen.ref: self._conditions(way) for asked in all_ways for way in asked.ways},
             verdicts=tuple(verdict for asked, later in told for verdict in verdicts_of(asked.service, later)),
             problems={name: one.problem for name, one in self.proposals.items() if one.problem is not None},
