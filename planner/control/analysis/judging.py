@@ -101,7 +101,7 @@ class Service:
         if step is None or not self.voters:
             return Move.HOLD
         usable = self.seen.roles[role].usable
-        others = [self.step(one, role) for one in self.others.values() if one in self.voters]
+        others = [self.step(one, role) for one in self.voters if one is not self.tokens]
         waits = step.anticipated > step.supply * (1 + _LAST_BITS)
         fills = step.demand > usable * step.anticipated * (1 + _LAST_BITS)
         asked = signal is not None and signal.scale_up and not waits
