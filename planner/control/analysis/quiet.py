@@ -22,19 +22,24 @@ def looked_at(service: ServiceSeen, before: Quiet, now_s: float) -> Quiet:
     """
     woken = service.replicas > 0 and before.replicas == 0
     still = _since(_shows_no_progress(service), before.still_s, now_s)
-    stuck = still is not None and now_s - still >= service.rules.stuck_s
+    stuck = _lasted(still, now_s, service.rules.stuck_s)
     unused = _since(_shows_no_use(service, stuck=stuck), before.unused_s, now_s)
     return Quiet(now_s if woken and unused is not None else unused, still, service.replicas)
 
 
 def is_still(quiet: Quiet, now_s: float, *, stuck_s: float) -> bool:
     """Whether what waits in its engines is stuck: nothing moved for so long. Rates look back one more minute."""
-    return quiet.still_s is not None and now_s - quiet.still_s >= stuck_s
+    return _lasted(quiet.still_s, now_s, stuck_s)
 
 
 def is_unused(quiet: Quiet, now_s: float, *, retention_s: float) -> bool:
     """Whether nobody used it for so long, watched all the time."""
-    return quiet.unused_s is not None and now_s - quiet.unused_s >= retention_s
+    return _lasted(quiet.unused_s, now_s, retention_s)
+
+
+def _lasted(since_s: float | None, now_s: float, length_s: float) -> bool:
+    """Whether something held for so long; None: it does not hold."""
+    return since_s is not None and now_s - since_s >= length_s
 
 
 def _since(holds: bool | None, before_s: float | None, now_s: float) -> float | None:
