@@ -72,9 +72,12 @@ class Foresight:
 
     clock: Clock
     starts: StartTimes = field(default_factory=StartTimes)
-    _settings: ForecastSettings | None = None
-    _history: History = field(default_factory=History)
-    _kept: dict[str, _Kept] = field(default_factory=dict)
+    _settings: ForecastSettings = field(default_factory=ForecastSettings)
+    _history: History = field(init=False)
+    _kept: dict[str, _Kept] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begin(self._settings)
 
     def look(
         self,
@@ -131,7 +134,7 @@ class Foresight:
 
     def _refresh(self, ones: Iterable[_One], now_s: float) -> None:
         """Forecasts, then choices, the oldest first, until the time is over; one of each at least, so that it goes on."""
-        settings = self._settings or ForecastSettings()
+        settings = self._settings
         end_s = self.clock.monotonic_s() + settings.budget_s
         known = [one for one in ones if one.observed is not None]
         due = [
@@ -143,7 +146,7 @@ class Foresight:
         for place, one in enumerate(due):
             if place and self.clock.monotonic_s() >= end_s:
                 break
-            self._forecast(one, now_s)
+            self._forecast(one, self._series(one, now_s), now_s)
         self._choose(self._unchosen(known, now_s), now_s, end_s)
 
     def _of(self, one: _One) -> _Kept:
@@ -151,7 +154,7 @@ class Foresight:
 
     def _unchosen(self, ones: Iterable[_One], now_s: float) -> list[_One]:
         """Services whose method is to be chosen: those that were never chosen for first, then the oldest."""
-        step_s = (self._settings or ForecastSettings()).step_s
+        step_s = self._settings.step_s
         found: list[tuple[float, int, _One]] = []
         for one in ones:
             kept = self._of(one)
@@ -171,12 +174,12 @@ class Foresight:
             done += 1
             kept.choice = chosen(series, **one.asked._asdict())
             kept.chosen_s, kept.known, kept.season_s = now_s, series.known, one.asked.season_s
-            self._forecast(one, now_s)
+            self._forecast(one, series, now_s)
 
-    def _forecast(self, one: _One, now_s: float) -> None:
+    def _forecast(self, one: _One, series: Series | None, now_s: float) -> None:
         kept = self._of(one)
         # What is observed is looked at in every cycle, so that the forecast alone is kept.
-        found = looked_again(kept.choice, self._series(one, now_s), observed=0.0, **one.asked._asdict())
+        found = looked_again(kept.choice, series, observed=0.0, **one.asked._asdict())
         usable = bool(found.method) and math.isfinite(found.rate)
         kept.rate = found.rate if usable else None
         kept.method = found.method if usable else ""
@@ -208,9 +211,8 @@ class Foresight:
             return "nobody tells what is asked for now"
         if math.isinf(kept.made_s):
             return _NO_HISTORY if self._series(one, now_s) is None else "its turn has not come yet"
-        step_s = (self._settings or ForecastSettings()).step_s
         age_s = now_s - kept.made_s
-        if age_s > max(_OLD * step_s, one.asked.lead_s) or age_s < 0:
+        if age_s > max(_OLD * self._settings.step_s, one.asked.lead_s) or age_s < 0:
             return f"its last forecast is {age_s:.0f} s old"
         return kept.why_not
 
