@@ -293,9 +293,7 @@ def _move(service: Service, seen: VariantSeen, mine: Sequence[Candidate], rate: 
     role = seen.observed.role
     move = service.move(role.value)
     rated = math.fsum(one.rated_rps * one.on_order for one in mine if one.role is role and not one.unrated)
-    if rated < rate and move is not Move.UP:
-        return Move.UP
-    return move
+    return Move.UP if rated < rate else move
 
 
 def _bounds(variant: str, seen: VariantSeen, move: Move) -> VariantBounds:

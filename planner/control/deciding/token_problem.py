@@ -36,7 +36,7 @@ from models.saturation import Headroom
 from models.scenario import Mode, Objective, ObjectiveLevel
 from models.variant import Role
 from planner.control.analysis import Move, VariantRef, VariantSeen, ref_of
-from planner.control.analysis.reading import most_replicas
+from planner.control.analysis.reading import MOST_REPLICAS, most_replicas
 from planner.control.deciding.policy import Question
 from planner.control.deciding.room import Room
 from planner.control.deciding.token_groups import Group, groups_of, within_reach
@@ -47,7 +47,6 @@ _UNIT: Final = 1000.0
 _LEAST, _MOST = 1e-6, 1e7
 _DEAREST: Final = 1e9
 _MOST_GPUS: Final = 10**5
-_MOST_REPLICAS: Final = 10_000
 _MOST_QUOTA: Final = 10**9
 _LONGEST_TOKENS: Final = 10**8
 """What people and engines may say is cut to what solvers can count; nothing real is anywhere near."""
@@ -193,8 +192,8 @@ def _floors(question: Question, asked: _Asked) -> dict[VariantRef, int]:
 def _candidate(group: Group, seen: VariantSeen, pool: PoolState, floor: int) -> Candidate:
     carries, observed = group.carries[seen.ref], seen.observed
     # A replica that carries next to nothing of the demand would need more replicas than anybody has.
-    rated = min(_MOST, max(_LEAST, carries.rated / _UNIT, _load(group) / _MOST_REPLICAS))
-    most = max(_MOST_REPLICAS, 2 * seen.wanted, floor)
+    rated = min(_MOST, max(_LEAST, carries.rated / _UNIT, _load(group) / MOST_REPLICAS))
+    most = max(MOST_REPLICAS, 2 * seen.wanted, floor)
     ready = min(observed.ready, seen.wanted)
     variant, service = VariantId(named(str(seen.ref))), ServiceId(named(group.key))
     return Candidate(
