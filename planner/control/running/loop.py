@@ -50,7 +50,7 @@ from planner.control.running.observing import Eyes, Sight
 from planner.control.running.phases import Phases, place_of
 from planner.control.running.recording import Records
 from planner.control.running.recounting import CycleFacts, decision_row, record_of
-from planner.control.running.sharding import is_ours, share_of
+from planner.control.running.sharding import ours_of, share_of
 
 __all__ = ["Loop", "Parts", "written_by"]
 
@@ -301,10 +301,7 @@ class Loop:
         ):
             return judged
         now_s = self.parts.clock.unix_s()
-        fresh = self.parts.eyes.clusters(now_s)
-        fresh = replace(
-            fresh, variants=tuple(each for each in fresh.variants if is_ours(each, settings.sharding))
-        )
+        fresh = ours_of(self.parts.eyes.clusters(now_s), settings.sharding)
         try:
             decided = self.parts.deciding.revalidate(judged.decided, fresh)
         except Exception as cause:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from models.controller import Sharding
 from models.hardware import Node, Pool
 from models.observation import Observation, VariantObservation
+from planner.control.protocols import ClusterReading
 
-__all__ = ["is_ours", "shard_of", "share_of"]
+__all__ = ["is_ours", "ours_of", "shard_of", "share_of"]
 
 
 def shard_of(service: str, shards: int) -> int:
@@ -26,6 +28,11 @@ def shard_of(service: str, shards: int) -> int:
 def is_ours(variant: VariantObservation, sharding: Sharding) -> bool:
     """Whether a variant is one of ours; all variants of a service are with one controller, in every cluster."""
     return sharding.shards == 1 or shard_of(variant.service, sharding.shards) == sharding.shard
+
+
+def ours_of(reading: ClusterReading, sharding: Sharding) -> ClusterReading:
+    """What clusters say, with our variants alone."""
+    return replace(reading, variants=tuple(each for each in reading.variants if is_ours(each, sharding)))
 
 
 def share_of(observation: Observation, sharding: Sharding) -> Observation:

@@ -16,7 +16,7 @@ from planner.control.protocols import ClusterReading, Decision, Inventory
 from planner.control.running.loop import Loop, written_by
 from planner.control.running.phases import Phases
 from planner.control.running.recounting import CycleFacts, decision_row, record_of
-from planner.control.running.sharding import is_ours
+from planner.control.running.sharding import ours_of
 
 __all__ = ["Waking"]
 
@@ -88,10 +88,7 @@ class Waking:
         parts, settings, now_s = loop.parts, loop.settings, look.at_s
         with phases.of("check"):
             say = PeopleSay(settings=settings, now_s=now_s, hands=loop.memory.hands.notes)
-            fresh = parts.eyes.clusters(now_s)
-            fresh = replace(
-                fresh, variants=tuple(each for each in fresh.variants if is_ours(each, settings.sharding))
-            )
+            fresh = ours_of(parts.eyes.clusters(now_s), settings.sharding)
             decided = Decided(decisions=tuple(wishes), constrained=settings.constrained)
             decided = parts.deciding.revalidate(decided, fresh)
             decided = replace(decided, decisions=respected(decided.decisions, say))
