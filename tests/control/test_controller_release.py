@@ -105,6 +105,24 @@ def test_a_dry_run_tells_and_changes_nothing() -> None:
     assert not cluster.writes
 
 
+@pytest.mark.parametrize("settings", [
+    {"sharding": {"shards": 2, "shard": 0}},
+    {"sharding": {"instance": "blue"}},
+    {"discovery": {"name": "kubernetes", "options": {"namespaces": ["test"]}}},
+])  # fmt: skip
+def test_what_others_hold_stays_theirs(settings: dict[str, Any]) -> None:
+    cluster = a_held_cluster()
+    before = traces(cluster)
+    assert released(cluster, **settings).outcomes == ()
+    assert traces(cluster) == before
+
+
+def test_a_shard_gives_back_what_is_its_own() -> None:
+    cluster = a_held_cluster()
+    assert released(cluster, sharding={"shards": 2, "shard": 1}).outcomes
+    assert traces(cluster) == []
+
+
 class TestLeaders:
     LEASE = {"kind": "Lease", "metadata": {"name": "fleetplan", "namespace": "fleetplan"}}  # noqa: RUF012
 

@@ -9,7 +9,6 @@ from typing import Final, cast
 
 from models.controller import ControllerSettings, Extension
 from models.observation import VariantObservation
-from planner.catalog import load_catalog
 from planner.clock import Clock
 from planner.control.actuators import Connections, open_actuator
 from planner.control.cluster import Api, ClusterFault, Kind
@@ -25,15 +24,13 @@ from planner.control.cluster.kinds import (
 from planner.control.cluster.reading import Object, at, count_at, items_of, text_at
 from planner.control.deciding import open_policy
 from planner.control.discovery import open_discovery
-from planner.control.discovery.kubernetes import DiscoveryOptions, KubernetesDiscovery
-from planner.control.options import options_of
 from planner.control.protocols import CapacityDiscovery, FleetDiscovery
 from planner.control.running.checking_metrics import checked_sources
 from planner.control.running.checking_result import Area, Checked, bad, finding, good, made, note
 from planner.control.running.checking_rules import OPTIONAL_KINDS, Need, needs_of, served_needs
 from planner.control.running.checking_scalers import checked_hpas, checked_scaled_objects, managed
 from planner.control.running.leading import lease_name
-from planner.control.running.opening import KUBERNETES, open_apis
+from planner.control.running.opening import KUBERNETES, open_apis, own_discovery
 from planner.errors import ConfigurationError
 from planner.wording import counted
 
@@ -180,7 +177,7 @@ class Checking:
         subject = f"discovery {extension.name}"
         capacity: CapacityDiscovery | None = None
         discovery: FleetDiscovery | None = yield from made(
-            Area.SETTINGS, subject, lambda: self._discovery(reached)
+            Area.SETTINGS, subject, partial(own_discovery, self.settings, reached)
         )
         if extension.name != KUBERNETES:
             capacity = yield from made(
@@ -214,16 +211,6 @@ class Checking:
             f"{counted(len(self._variants), 'variant')} of {counted(services, 'service')}",
         )
         yield from self._graces(reached)
-
-    def _discovery(self, reached: Sequence[Api]) -> KubernetesDiscovery:
-        settings = self.settings
-        common = {
-            "namespaces": settings.namespaces, "exclude": settings.exclude,
-            "controller_instance": settings.sharding.instance,
-        }  # fmt: skip
-        own = settings.discovery.options if settings.discovery.name == KUBERNETES else {}
-        options = options_of(DiscoveryOptions, KUBERNETES, {**common, **own})
-        return KubernetesDiscovery(reached, options, load_catalog())
 
     def _graces(self, reached: Sequence[Api]) -> Iterator[Checked]:
         """Workloads whose pods are killed in the middle of requests."""

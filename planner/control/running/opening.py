@@ -43,6 +43,7 @@ __all__ = [
     "home_namespace",
     "open_apis",
     "open_controller",
+    "own_discovery",
     "with_token",
 ]
 
@@ -211,23 +212,29 @@ def _discovery(
 ) -> tuple[FleetDiscovery | None, CapacityDiscovery | None]:
     """Who tells of variants, and who tells of accelerators in its place."""
     wanted = settings.discovery
+    if wanted.name == KUBERNETES:
+        return own_discovery(settings, apis), None
+    opened = open_discovery(wanted.name, wanted.options, clock)
+    if hasattr(opened, "see"):
+        return cast("FleetDiscovery", opened), None
+    return own_discovery(settings, apis) if apis else None, opened
+
+
+def own_discovery(settings: ControllerSettings, apis: Sequence[Api]) -> KubernetesDiscovery:
+    """What tells of our variants in clusters; its options count where settings name it and no other.
+
+    Raises:
+        ConfigurationError: lists every option that is wrong.
+    """
     ours: dict[str, Any] = {
         "namespaces": settings.namespaces,
         "exclude": settings.exclude,
         "controller_instance": settings.sharding.instance,
     }
-    if wanted.name == KUBERNETES:
-        options = options_of(DiscoveryOptions, "discovery.options", {**ours, **wanted.options})
-        return KubernetesDiscovery(apis, options, load_catalog()), None
-    opened = open_discovery(wanted.name, wanted.options, clock)
-    if hasattr(opened, "see"):
-        return cast("FleetDiscovery", opened), None
-    fleet = (
-        KubernetesDiscovery(apis, options_of(DiscoveryOptions, "discovery", ours), load_catalog())
-        if apis
-        else None
+    told = settings.discovery.options if settings.discovery.name == KUBERNETES else {}
+    return KubernetesDiscovery(
+        apis, options_of(DiscoveryOptions, "discovery.options", {**ours, **told}), load_catalog()
     )
-    return fleet, opened
 
 
 def _election(

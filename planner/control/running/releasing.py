@@ -7,16 +7,15 @@ from typing import Final
 
 from models.controller import ControllerSettings
 from models.observation import Finding
-from planner.catalog import load_catalog
 from planner.clock import Clock
 from planner.control.actuators import Connections, actuators_from
 from planner.control.cluster import Api, ClusterFault
 from planner.control.cluster.kinds import LEASES
 from planner.control.cluster.reading import text_at
-from planner.control.discovery.kubernetes import DiscoveryOptions, KubernetesDiscovery
 from planner.control.protocols import Outcome, OutcomeCode
 from planner.control.running.leading import lease_name
-from planner.control.running.opening import open_apis
+from planner.control.running.opening import open_apis, own_discovery
+from planner.control.running.sharding import ours_of
 from planner.errors import SafetyGateError
 
 __all__ = ["Released", "release_all"]
@@ -51,7 +50,7 @@ def release_all(
 ) -> Released:
     """Give bounds and pauses back to scalers, pods back to routing, settings back to endpoint pickers.
 
-    What people paused is not touched.
+    What people paused is not touched, nor what other shards hold.
 
     Args:
         settings: of the controller.
@@ -73,12 +72,7 @@ def release_all(
     named = {each.name: each.options for each in settings.actuators}
     wanted = {name: named.get(name, {}) for name in dict.fromkeys((*_HOLDING, *named)) if name != "files"}
     fleet = actuators_from(wanted.items(), Connections(clock=clock, apis=connected, within_s=60.0))
-    options = DiscoveryOptions(
-        namespaces=settings.namespaces,
-        exclude=settings.exclude,
-        controller_instance=settings.sharding.instance,
-    )
-    seen = KubernetesDiscovery(connected, options, load_catalog()).see(clock.unix_s())
+    seen = ours_of(own_discovery(settings, connected).see(clock.unix_s()), settings.sharding)
     outcomes = fleet.release(seen.variants, dry_run=not act)
     fleet.close()
     told = tuple(each for each in outcomes if each.code is not OutcomeCode.SAME)
