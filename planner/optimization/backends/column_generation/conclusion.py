@@ -100,6 +100,10 @@ class Run:
         """Whether the goal counts a column of a block."""
         return any(key in self.shape.owner for key in self.ask.goal.terms)
 
+    def wants_near(self, relaxed: Relaxed) -> bool:
+        """Whether a choice among patterns near a relaxation may be worth its time."""
+        return len(self.shape.blocks) > _SOME and relaxed.bound > 0 and self.tells_patterns_apart
+
     @property
     def listener(self) -> Listener:
         """Passes on what a choice finds on its way."""
@@ -206,6 +210,7 @@ def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable
     ask = run.ask
     if not ask.goal.terms or seconds_left() < _LISTING_S * len(run.shape.blocks):
         return Closed(None, -inf)
+    at_hand = inf if value is None else value - ask.goal.constant
     branched = BranchedClosing(run.ready, run.usage, run.master, run.relaxation.told, run.ask.cancelled)
     if branched.useful:
 
@@ -214,7 +219,7 @@ def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable
 
         return branched.close(
             relaxed,
-            inf if value is None else value - ask.goal.constant,
+            at_hand,
             gap=ask.gap,
             constant=ask.goal.constant,
             seconds_left=lambda: _CLOSING * seconds_left(),
@@ -222,7 +227,7 @@ def _close(run: Run, relaxed: Relaxed, value: int | None, seconds_left: Callable
         )
     return Closing(run.ready, run.usage, run.master, listener=run.listener).close(
         relaxed,
-        inf if value is None else value - ask.goal.constant,
+        at_hand,
         gap=ask.gap,
         constant=ask.goal.constant,
         seconds_left=seconds_left,
@@ -309,12 +314,11 @@ def _given(values: Mapping[Key, int]) -> Mapping[Key, int]:
 
 
 def _nearby(run: Run, relaxed: Relaxed, seconds_left: Callable[[], float]) -> Iterator[Choice]:
-    ask = run.ask
-    if len(run.shape.blocks) <= _SOME or relaxed.bound <= 0 or not run.tells_patterns_apart:
+    if not run.wants_near(relaxed):
         return
     near = near_of(run, relaxed)
-    constant = abs(ask.goal.constant)
-    within = ask.gap * max(0.0, 1.0 - constant / max(abs(relaxed.bound), 1.0))
+    constant = abs(run.ask.goal.constant)
+    within = run.ask.gap * max(0.0, 1.0 - constant / max(abs(relaxed.bound), 1.0))
     yield from near.choices(gap=within, seconds_left=seconds_left, listener=run.listener)
 
 
@@ -323,7 +327,7 @@ def near_of(run: Run, relaxed: Relaxed) -> Nearby:
     for known, near in run.near:
         if known is relaxed:
             return near
-    memory = Memory() if run.ask.memory is None else run.ask.memory
+    memory = run.ask.memory or Memory()
     around = surroundings(run.ready, memory.recall(Surroundings))
     memory.keep(around)
     run.near.append((relaxed, Nearby(around, run.ready, run.usage, run.master, relaxed, gap=run.ask.gap)))

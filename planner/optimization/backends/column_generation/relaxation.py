@@ -50,12 +50,10 @@ class Told(NamedTuple):
     Attributes:
         prices: of the tying rows.
         each: bounds of the blocks that tell theirs one by one, those of branch and cut, in their order.
-        others: bound of all others together.
     """
 
     prices: Floats
     each: Floats
-    others: float
 
 
 class Relaxation:
@@ -77,8 +75,7 @@ class Relaxation:
         ]
         each = [one.each for one in priced if one.each is not None]
         if each and not any(one.impossible for one in priced):
-            others = sum(one.bound for one in priced if one.each is None)
-            self.told.append(Told(prices.copy(), np.concatenate(each), others))
+            self.told.append(Told(prices.copy(), np.concatenate(each)))
         return priced
 
     def value_at(self, prices: Floats, priced: Sequence[Priced]) -> float:

@@ -32,9 +32,6 @@ _NEAREST: Final = 20_000
 _LISTING_S: Final = 2e-4
 """Wall time that this takes for each block, s."""
 
-_SOME: Final = 12
-"""Blocks up to which patterns near the relaxation are all listed in a moment anyhow."""
-
 
 class Sight:
     """Looks for plans at some turns of a relaxation, and once more at its end.
@@ -95,13 +92,7 @@ class Sight:
         return ask.gap > _ROUGH or (scarce and len(self._run.shape.blocks) <= _FEW)
 
     def _lists_near(self, relaxed: Relaxed) -> bool:
-        run = self._run
-        return (
-            not self.proven
-            and len(run.shape.blocks) > _SOME
-            and relaxed.bound > 0
-            and run.tells_patterns_apart
-        )
+        return not self.proven and self._run.wants_near(relaxed)
 
     def _worthwhile(self, answer: MasterAnswer, bound: float) -> bool:
         """Whether a plan could be proven, or nobody has heard of one; after one was missed, at the 4th, 8th, ... turn."""
