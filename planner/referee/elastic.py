@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from models.ids import PoolId
+from models.ids import CandidateId, PoolId
 from planner.referee.index import Index
 from planner.referee.physical import gpus
 from planner.referee.rows import Row
@@ -17,12 +17,12 @@ __all__ = ["elastic", "moving"]
 
 def elastic(index: Index) -> Iterator[Row]:
     """Of the replicas of an elastic candidate, those that stay and those that go are no more than there are."""
-    going: dict[str, int] = defaultdict(int)
+    going: dict[CandidateId, int] = defaultdict(int)
     for candidate in index.problem.candidates:
         if candidate.resize is not None:
             going[candidate.resize.of] += index.count(candidate)
     for name, count in sorted(going.items()):
-        stays = next((c for c in index.problem.candidates if c.id == name), None)
+        stays = index.problem.candidate.get(name)
         ready, there = (0, 0) if stays is None else (stays.current, stays.on_order)
         staying = 0 if stays is None else index.count(stays)
         yield _row(

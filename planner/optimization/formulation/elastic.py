@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from models.ids import CandidateId
+from models.ids import CandidateId, PoolId
 from models.problem import Candidate
 from planner.optimization.formulation.index import Index, replicas
 from planner.optimization.formulation.physical import held_terms
@@ -16,7 +16,7 @@ __all__ = ["elastic_rows", "moving_rows"]
 
 def elastic_rows(index: Index) -> Iterator[Row]:
     """n[c] + Σ_w n[w] ≤ on order[c]  and  Σ_w n[w] ≤ ready[c]  over the ways w of the replicas of candidate c."""
-    for name, ways in ways_of(index).items():
+    for name, ways in _ways(index).items():
         stays = index.problem.candidate[name]
         going = {replicas(way): 1 for way in ways}
         yield Row(("elastic", name), {replicas(stays): 1} | going, upper=stays.on_order)
@@ -26,12 +26,10 @@ def elastic_rows(index: Index) -> Iterator[Row]:
 
 def moving_rows(index: Index) -> Iterator[Row]:
     """Σ_c g[c]·n[c] + Σ_w (moving g[w] − g[w])·n[w] ≤ accelerators of the pool, while replicas are on their ways."""
-    moving: dict[str, list[tuple[Candidate, int]]] = defaultdict(list)
-    for ways in ways_of(index).values():
-        for way in ways:
-            extra = 0 if way.resize is None else way.resize.moving_gpus - way.gpus
-            if extra > 0:
-                moving[way.pool].append((way, extra))
+    moving: dict[PoolId, list[tuple[Candidate, int]]] = defaultdict(list)
+    for way in index.problem.candidates:
+        if way.resize is not None and way.resize.moving_gpus > way.gpus:
+            moving[way.pool].append((way, way.resize.moving_gpus - way.gpus))
     for pool in index.problem.pools:
         extras = moving.get(pool.id)
         if not extras or not index.bounded(pool):
@@ -42,10 +40,10 @@ def moving_rows(index: Index) -> Iterator[Row]:
         yield Row(("elastic", pool.id, "moving"), terms, upper=usable)
 
 
-def ways_of(index: Index) -> dict[CandidateId, list[Candidate]]:
+def _ways(index: Index) -> dict[CandidateId, list[Candidate]]:
     """Ways by the candidate whose replicas can go them."""
     found: dict[CandidateId, list[Candidate]] = defaultdict(list)
     for candidate in index.problem.candidates:
         if candidate.resize is not None:
             found[candidate.resize.of].append(candidate)
-    return dict(found)
+    return found
