@@ -84,7 +84,6 @@ class World(httpx.BaseTransport):
     variants: int
     seed: int = 0
     now_s: float = START_S
-    samples: int = 0
     _dice: random.Random = field(init=False)
     _all: list[_Service] = field(init=False)
     _pools: tuple[Pool, ...] = field(init=False)
@@ -145,7 +144,6 @@ class World(httpx.BaseTransport):
     def _written(self, asked: bytes) -> bytes:
         (question,) = parse_qs(asked.decode())["query"]
         result = self._answer(question)
-        self.samples += len(result)
         answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
         return json.dumps(answer, separators=(",", ":")).encode()
 

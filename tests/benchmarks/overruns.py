@@ -20,10 +20,10 @@ from planner.optimization import SOLVERS, solve
 from planner.optimization.protocol import SolveOptions
 from planner.optimization.warm import WarmStart
 from tests.benchmarks.registry import Family, Instance, drifted
+from tests.benchmarks.solve_one import load
 
 LIMITS: Final = (0.5, 1.0, 2.0, 5.0)
 SIZES: Final = (20, 100, 1_000)
-_LOADING: Final = (Instance(Family.AMPLE, 2), Instance(Family.AMPLE, 20))
 _GAP: Final = 1e-4
 _SHARE, _LEAST_S = 0.2, 0.5
 
@@ -101,8 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--solver", choices=SOLVERS.names(), default="auto")
     parser.add_argument("--warm", action="store_true", help="from what an answer before a drift left")
     asked = parser.parse_args(argv)
-    for instance in _LOADING:
-        solve(instance.problem(), solver=asked.solver, options=SolveOptions(time_limit_s=3.0, gap=0.05))
+    load(asked.solver)
     found: list[Overrun] = []
     for size in asked.sizes:
         for family in asked.families:

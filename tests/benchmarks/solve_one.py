@@ -24,7 +24,7 @@ from tests.benchmarks.melange import by_slices
 from tests.benchmarks.records import Event, LevelEnd, Record, Task
 from tests.benchmarks.registry import Family, Instance, drifted
 
-__all__ = ["MELANGE", "REPLAN", "REPLANS", "measured"]
+__all__ = ["MELANGE", "REPLAN", "REPLANS", "load", "measured"]
 
 MELANGE: Final = "melange"
 REPLAN: Final = "replan"
@@ -57,11 +57,14 @@ def measured(task: Task) -> Record:
     record = Record(task, "", len(problem.candidates), build_s=time.perf_counter() - start)
     if task.solver == MELANGE:
         return _sliced(record, problem)
-    # Loading libraries and compiling kernels happens once per machine or process and is no part of a solve.
-    for instance in _WARM_UPS:
-        options = SolveOptions(time_limit_s=_RATHER_NOT, gap=0.05)
-        solve(instance.problem(), solver=task.solver, options=options)
+    load(task.solver)
     return _replanned(record, problem) if task.family in REPLANS else _solved(record, problem)
+
+
+def load(solver: str) -> None:
+    """Load libraries and compile kernels: that happens once per machine or process and is no part of a solve."""
+    for instance in _WARM_UPS:
+        solve(instance.problem(), solver=solver, options=SolveOptions(time_limit_s=_RATHER_NOT, gap=0.05))
 
 
 def _options(task: Task) -> SolveOptions:
