@@ -284,6 +284,17 @@ class TestOneByOne:
         assert town.routed == ["a", "b"]
 
 
+def test_a_workload_that_tells_its_pods_by_expressions_alone_is_drained_too() -> None:
+    town = Town({"a": 5, "b": 2})
+    told = {
+        "matchLabels": None,
+        "matchExpressions": [{"key": APP, "operator": "In", "values": ["llama", "chat"]}],
+    }
+    town.api.patch(DEPLOYMENTS, "prod", "llama", {"spec": {"selector": told}})
+    town.cycle(1)
+    assert (town.wanted, town.routed) == (2, ["a"])
+
+
 def test_pods_of_another_workload_with_the_same_labels_are_not_touched() -> None:
     def owned(name: str, of: str) -> Any:
         pod = a_replica(name, labels=LABELS | {"pod-template-hash": "5d"})

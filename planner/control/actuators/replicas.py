@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from models.observation import Observation, VariantObservation
 from models.variant import KubernetesObject
@@ -18,26 +17,25 @@ from planner.control.actuators.marking import (
 )
 from planner.control.actuators.routing import Router, owned_keys
 from planner.control.cluster import Api
-from planner.control.cluster.kinds import PODS, WORKLOADS
+from planner.control.cluster.kinds import GROUP_INDEX, PODS, WORKER_INDEX, WORKLOADS
 from planner.control.cluster.reading import (
     Object,
     at,
     controller_of,
     count_at,
     is_ending,
+    is_finished,
     is_ready,
     labels_of,
     mapping_of,
     name_of,
-    text_at,
+    pod_selector,
     texts_of,
 )
 from planner.control.protocols import Decision
 
 __all__ = ["Crew", "Load", "Loads", "Unit", "crew_of", "loads_of"]
 
-_GROUPS: Final = "leaderworkerset.sigs.k8s.io/"
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
 PodKey = tuple[str | None, str, str]
 """Cluster, namespace and name of a pod."""
 
@@ -176,19 +174,10 @@ def crew_of(api: Api, variant: VariantObservation, routers: Sequence[Router]) ->
     target = variant.target
     workload = api.get(WORKLOADS[target.kind], variant.namespace, target.name)
     grouped = target.kind == "LeaderWorkerSet"
-    selector = (
-        {f"{_GROUPS}name": target.name}
-        if grouped
-        else texts_of(at(workload, "spec", "selector", "matchLabels"))
-    )
-    labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    labels = pod_selector(workload, target.kind)
     # Without a selector these would be all pods of the namespace.
     pods = api.list(PODS, variant.namespace, labels=labels).items if labels else ()
-    living = [
-        pod
-        for pod in pods
-        if not is_ending(pod) and text_at(pod, "status", "phase") not in _FINISHED and _is_own(pod, target)
-    ]
+    living = [pod for pod in pods if not is_ending(pod) and not is_finished(pod) and _is_own(pod, target)]
     units = _groups(living, variant) if grouped else _singles(living, target.kind)
     return Crew(
         units={each.name: each for each in units},
@@ -233,11 +222,11 @@ def _groups(pods: Iterable[Object], variant: VariantObservation) -> list[Unit]:
     """Groups whose leader is there; one that lost it serves nothing."""
     found: dict[str, list[Object]] = {}
     for pod in pods:
-        found.setdefault(labels_of(pod).get(f"{_GROUPS}group-index", ""), []).append(pod)
+        found.setdefault(labels_of(pod).get(GROUP_INDEX, ""), []).append(pod)
     units = []
     for index, members in found.items():
-        order = sorted(members, key=lambda pod: _number(labels_of(pod).get(f"{_GROUPS}worker-index", "")))
-        if labels_of(order[0]).get(f"{_GROUPS}worker-index") == "0":
+        order = sorted(members, key=lambda pod: _number(labels_of(pod).get(WORKER_INDEX, "")))
+        if labels_of(order[0]).get(WORKER_INDEX) == "0":
             units.append(Unit(name_of(order[0]), tuple(order), _number(index)))
     return units
 

@@ -12,7 +12,7 @@ from planner.control.actuators.scaling import gone, set_replicas
 from planner.control.actuators.writing import in_each_cluster, outcome
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
-from planner.control.cluster.reading import Object, name_of, text_at
+from planner.control.cluster.reading import name_of, scaled_by
 from planner.control.options import options_of
 from planner.control.protocols import Decision, Outcome, OutcomeCode
 
@@ -73,15 +73,9 @@ def _owner(api: Api, decision: Decision) -> str:
     for kind in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
         listing = api.list_if_served(kind, variant.namespace)
         for thing in () if listing is None else listing.items:
-            if _scales(thing, variant.target.kind, variant.target.name):
+            if scaled_by(thing) == (variant.target.kind, variant.target.name):
                 return f"{kind.name} {variant.namespace}/{name_of(thing)}"
     return ""
-
-
-def _scales(thing: Object, kind: str, name: str) -> bool:
-    reference = ("spec", "scaleTargetRef")
-    said = text_at(thing, *reference, "kind") or "Deployment"
-    return said == kind and text_at(thing, *reference, "name") == name
 
 
 def actuator(options: Mapping[str, object], connections: Connections) -> ScaleActuator:

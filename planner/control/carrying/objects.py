@@ -25,11 +25,10 @@ from planner.control.cluster.reading import (
     at,
     controller_of,
     count_at,
-    items_of,
-    mapping_of,
+    is_finished,
     name_of,
-    text_at,
-    texts_of,
+    pod_selector,
+    scaled_by,
 )
 from planner.control.discovery.scalers import PAUSED, PINNED, is_true
 from planner.manifests import Target
@@ -44,8 +43,6 @@ SCALER_KINDS: Final[dict[str, Kind]] = {
     "keda": SCALED_OBJECTS,
     "variantautoscaling": VARIANT_AUTOSCALINGS,
 }
-_GROUP_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +179,7 @@ class _Reader:
         expected = SCALER_KINDS.get(target.object.scaler)
         for thing in self._scalers_in(target.namespace):
             kind = str(thing.get("kind"))
-            reference = at(thing, "spec", "scaleTargetRef")
-            same = (text_at(reference, "kind") or "Deployment", text_at(reference, "name"))
-            if same != (target.object.kind, target.object.name):
+            if scaled_by(thing) != (target.object.kind, target.object.name):
                 continue
             named = expected is not None and (kind, name_of(thing)) == (expected.name, target.scaler_name)
             # KEDA scales through an HPA of its own; a VariantAutoscaling through one that reads its gauge.
@@ -221,42 +216,15 @@ def pods_left(api: Api, target: Target) -> tuple[int, float]:
         ClusterFault: they could not be read, or nobody can tell which pods are its own.
     """
     workload = api.get(WORKLOADS[target.object.kind], target.namespace, target.object.name)
-    labels = _labels(target, workload)
-    pods = [
-        each
-        for each in api.list(PODS, target.namespace, labels=labels).items
-        if text_at(each, "status", "phase") not in _FINISHED
-    ]
+    labels = pod_selector(workload, target.object.kind)
+    if not labels:
+        raise ClusterFault(
+            Trouble.GARBLED,
+            f"{target.object.kind} {target.namespace}/{target.object.name} does not say which pods are its own",
+        )
+    pods = [each for each in api.list(PODS, target.namespace, labels=labels).items if not is_finished(each)]
     template = at(workload, "spec", "template") or at(
         workload, "spec", "leaderWorkerTemplate", "workerTemplate"
     )
     grace = count_at(template, "spec", "terminationGracePeriodSeconds")
     return len(pods), 30.0 if grace is None else float(grace)
-
-
-def _labels(target: Target, workload: Object) -> str:
-    """The selector of a workload, as a query has it."""
-    if target.object.kind == "LeaderWorkerSet":
-        return f"{_GROUP_NAME}={target.object.name}"
-    selector = at(workload, "spec", "selector")
-    parts = [f"{key}={value}" for key, value in texts_of(mapping_of(selector).get("matchLabels")).items()]
-    for each in items_of(at(selector, "matchExpressions")):
-        key, values = text_at(each, "key"), each.get("values")
-        listed = ",".join(map(str, values)) if isinstance(values, list) else ""
-        match text_at(each, "operator"):
-            case "In":
-                parts.append(f"{key} in ({listed})")
-            case "NotIn":
-                parts.append(f"{key} notin ({listed})")
-            case "Exists":
-                parts.append(key)
-            case "DoesNotExist":
-                parts.append(f"!{key}")
-            case _:
-                continue
-    if not parts:
-        raise ClusterFault(
-            Trouble.GARBLED,
-            f"{target.object.kind} {target.namespace}/{target.object.name} does not say which pods are its own",
-        )
-    return ",".join(parts)

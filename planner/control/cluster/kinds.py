@@ -13,6 +13,8 @@ __all__ = [
     "EARLIER_INFERENCE_OBJECTIVES",
     "EARLIER_INFERENCE_POOLS",
     "EVENTS",
+    "GROUP_INDEX",
+    "GROUP_NAME",
     "HORIZONTAL_POD_AUTOSCALERS",
     "INFERENCE_OBJECTIVES",
     "INFERENCE_POOLS",
@@ -27,6 +29,7 @@ __all__ = [
     "SERVICES",
     "STATEFUL_SETS",
     "VARIANT_AUTOSCALINGS",
+    "WORKER_INDEX",
     "WORKLOADS",
     "Kind",
 ]
@@ -103,5 +106,11 @@ EARLIER_INFERENCE_POOLS: Final = Kind(
 """Before the kind became v1; its selector holds labels without ``matchLabels``."""
 EVENTS: Final = Kind("Event", "events")
 LEASES: Final = Kind("Lease", "leases", "coordination.k8s.io")
+GROUP_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
+"""Label of all pods of a LeaderWorkerSet: its name; the selector in it finds leaders alone."""
+GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
+"""Label of such a pod: which group it is in."""
+WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
+"""Label of such a pod: its place in the group; the leader's is 0."""
 WORKLOADS: Final = {kind.name: kind for kind in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
 """Kinds whose replica count is scaled, by name."""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from planner.control.cluster.kinds import GROUP_NAME, LEADER_WORKER_SETS
+
 __all__ = [
     "Object",
     "annotations_of",
@@ -15,12 +17,15 @@ __all__ = [
     "controller_of",
     "count_at",
     "is_ending",
+    "is_finished",
     "is_ready",
     "items_of",
     "labels_of",
     "mapping_of",
     "name_of",
     "namespace_of",
+    "pod_selector",
+    "scaled_by",
     "text_at",
     "texts_of",
 ]
@@ -30,6 +35,7 @@ Object = Mapping[str, Any]
 
 _MOST: Final = 10**9
 _LONGEST: Final = 4096
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _NOTHING: Final[Mapping[str, Any]] = {}
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._:/@#+-]+")
 
@@ -116,6 +122,45 @@ def is_ready(thing: Object, condition: str = "Ready") -> bool:
 def is_ending(thing: Object) -> bool:
     """Whether somebody deleted it, and it is not gone yet."""
     return bool(at(thing, "metadata", "deletionTimestamp"))
+
+
+def is_finished(pod: Object) -> bool:
+    """Whether all of a pod has ended, so that it holds nothing any more."""
+    return text_at(pod, "status", "phase") in _FINISHED
+
+
+def scaled_by(scaler: Object) -> tuple[str, str]:
+    """Kind and name of what an HPA or a ScaledObject scales; a Deployment where it names no kind."""
+    reference = at(scaler, "spec", "scaleTargetRef")
+    return text_at(reference, "kind") or "Deployment", text_at(reference, "name", longest=253)
+
+
+def pod_selector(workload: Object, kind: str) -> str:
+    """The selector of a workload's pods as a query has it; empty: it does not say which are its own.
+
+    Args:
+        workload: that was read.
+        kind: of it.
+    """
+    if kind == LEADER_WORKER_SETS.name:
+        return f"{GROUP_NAME}={name_of(workload)}"
+    selector = at(workload, "spec", "selector")
+    parts = [f"{key}={value}" for key, value in texts_of(at(selector, "matchLabels")).items()]
+    for each in items_of(at(selector, "matchExpressions")):
+        key, values = text_at(each, "key"), each.get("values")
+        listed = ",".join(map(str, values)) if isinstance(values, list) else ""
+        match text_at(each, "operator"):
+            case "In":
+                parts.append(f"{key} in ({listed})")
+            case "NotIn":
+                parts.append(f"{key} notin ({listed})")
+            case "Exists":
+                parts.append(key)
+            case "DoesNotExist":
+                parts.append(f"!{key}")
+            case _:
+                continue
+    return ",".join(parts)
 
 
 def as_name(text: str, otherwise: str) -> str:

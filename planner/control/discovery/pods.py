@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from planner.control.cluster.kinds import GROUP_INDEX, GROUP_NAME, WORKER_INDEX
 from planner.control.cluster.reading import (
     Object,
     at,
     controller_of,
     is_ending,
+    is_finished,
     is_ready,
     labels_of,
     name_of,
@@ -23,10 +25,6 @@ __all__ = ["DRAINING", "Owner", "PodSeen", "pods_of"]
 
 DRAINING: Final = "fleetplan.dev/draining"
 """Label of every pod that is on its way out of routing."""
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
-_GROUP_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
-_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
-_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 
 Owner = tuple[str, str, str]
 """Kind, namespace and name of a workload."""
@@ -69,9 +67,7 @@ def pods_of(objects: Iterable[Object], replica_sets: Iterable[Object]) -> tuple[
         for each in replica_sets
         if (owner := controller_of(each)) is not None and owner[0] == "Deployment"
     }
-    return tuple(
-        _seen(each, deployments) for each in objects if text_at(each, "status", "phase") not in _FINISHED
-    )
+    return tuple(_seen(each, deployments) for each in objects if not is_finished(each))
 
 
 def _seen(thing: Object, deployments: Mapping[tuple[str, str], str]) -> PodSeen:
@@ -83,8 +79,8 @@ def _seen(thing: Object, deployments: Mapping[tuple[str, str], str]) -> PodSeen:
         requests=requests_of(at(thing, "spec")),
         ready=_serves(thing, labels) and not is_ending(thing),
         owner=_owner(thing, labels, deployments),
-        group=labels.get(_GROUP_INDEX, ""),
-        worker=labels.get(_WORKER_INDEX, "0"),
+        group=labels.get(GROUP_INDEX, ""),
+        worker=labels.get(WORKER_INDEX, "0"),
     )
 
 
@@ -106,8 +102,8 @@ def _owner(
     kind, name = controller
     namespace = namespace_of(thing)
     # Leaders are of a StatefulSet of the group's name, workers of one that their leader owns: the label tells of both.
-    if kind == "StatefulSet" and labels.get(_GROUP_NAME):
-        return "LeaderWorkerSet", namespace, labels[_GROUP_NAME]
+    if kind == "StatefulSet" and labels.get(GROUP_NAME):
+        return "LeaderWorkerSet", namespace, labels[GROUP_NAME]
     if kind == "StatefulSet":
         return kind, namespace, name
     if kind == "ReplicaSet":

@@ -22,6 +22,7 @@ from planner.control.cluster.reading import (
     labels_of,
     name_of,
     namespace_of,
+    scaled_by,
     text_at,
 )
 from planner.control.discovery.pods import Owner
@@ -217,8 +218,7 @@ def _keda_pauses(notes: Mapping[str, str]) -> bool:
 
 
 def _target(thing: Object) -> Owner | None:
-    reference = at(thing, "spec", "scaleTargetRef")
-    kind, name = text_at(reference, "kind") or "Deployment", text_at(reference, "name", longest=253)
+    kind, name = scaled_by(thing)
     return (kind, namespace_of(thing), name) if kind in WORKLOADS and name else None
 
 

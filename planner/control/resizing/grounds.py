@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.control.cluster import Api, ClusterFault
-from planner.control.cluster.kinds import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Kind
+from planner.control.cluster.kinds import GROUP_INDEX, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Kind
 from planner.control.cluster.reading import Object, at, count_at, labels_of, text_at
 
 __all__ = ["ByHand", "PodGround"]
 
 _INDEX: Final = {
-    LEADER_WORKER_SETS.name: "leaderworkerset.sigs.k8s.io/group-index",
+    LEADER_WORKER_SETS.name: GROUP_INDEX,
     STATEFUL_SETS.name: "apps.kubernetes.io/pod-index",
 }
 _DIGITS: Final = 6
