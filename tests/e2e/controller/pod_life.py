@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from planner.clock import SystemClock
 from planner.control.cluster import Api
-from planner.control.cluster.kinds import PODS
 from planner.control.cluster.reading import (
     Object,
     at,
@@ -166,12 +165,10 @@ class EngineKubelets(Kubelets):
     def _tell(self, living: Living) -> None:
         """Write what has changed: the engine answers, or a readiness gate holds or does no more."""
         status = running_status(living.pod, living.address, ready=living.engine is not None)
-        ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status["conditions"])
+        ready = is_ready({"status": status})
         if living.told != (status["podIP"], ready) or ready != is_ready(living.pod):
-            where = namespace_of(living.pod), name_of(living.pod)
-            version = text_at(living.pod, "metadata", "resourceVersion")
-            change = {"metadata": {"resourceVersion": version}, "status": status}
-            self._api.patch(PODS, *where, change, subresource="status")
+            version = {"resourceVersion": text_at(living.pod, "metadata", "resourceVersion")}
+            self._write(living.pod, {"metadata": version, "status": status})
             living.told = (living.address, ready)
 
     async def _opened(self, size: EngineSize, address: str) -> Engine:

@@ -7,12 +7,12 @@ of workers in names begin with 0, since older StatefulSets know no other start, 
 
 from __future__ import annotations
 
-from threading import Event, Thread
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from planner.control.cluster import Api, ClusterFault, Trouble
+from planner.control.cluster import Trouble
 from planner.control.cluster.kinds import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Kind
 from planner.control.cluster.reading import Object, is_ending, is_ready, labels_of, name_of, namespace_of
+from tests.e2e.kube.rounds import Rounds
 
 __all__ = ["GROUP", "WORKER", "GroupController", "a_group_set"]
 
@@ -30,35 +30,15 @@ def a_group_set(name: str, *, replicas: int, size: int, gpus: int) -> dict[str, 
     return {"metadata": {"name": name}, "spec": spec}
 
 
-class GroupController:
-    """A loop in a thread, until the block ends.
+class GroupController(Rounds):
+    """Tends all LeaderWorkerSets, until the block ends."""
 
-    Args:
-        api: as administrator.
-    """
+    # Gone, or somebody wrote it since.
+    borne = frozenset({Trouble.NOT_FOUND, Trouble.CONFLICT, Trouble.EXISTS, Trouble.DENIED})
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self._stop = Event()
-        self._thread = Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(30)
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.1):
-            try:
-                for each in self._api.list(LEADER_WORKER_SETS).items:
-                    self._tend(each)
-            except ClusterFault as fault:
-                # Gone, or somebody wrote it since: it is looked at again in the next round.
-                if fault.trouble not in {Trouble.NOT_FOUND, Trouble.CONFLICT, Trouble.EXISTS, Trouble.DENIED}:
-                    raise
+    def _round(self) -> None:
+        for each in self._api.list(LEADER_WORKER_SETS).items:
+            self._tend(each)
 
     def _tend(self, groups: Object) -> None:
         namespace, name = namespace_of(groups), name_of(groups)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from threading import Event, Thread
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from planner.clock import SystemClock
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import PODS
-from planner.control.cluster.reading import Object, at, is_ending, items_of, name_of, namespace_of, text_at
+from planner.control.cluster.reading import (
+    Object,
+    at,
+    is_ending,
+    is_ready,
+    items_of,
+    name_of,
+    namespace_of,
+    text_at,
+)
 from planner.control.cluster.transport import Call
+from tests.e2e.kube.rounds import Rounds
 
 __all__ = ["Kubelets", "running_status"]
 
@@ -18,8 +27,8 @@ _OWN: Final = ("Initialized", "ContainersReady", "Ready", "PodScheduled")
 """Conditions that a kubelet writes."""
 
 
-class Kubelets:
-    """A loop in a thread, until the block ends.
+class Kubelets(Rounds):
+    """Tend all pods, until the block ends.
 
     Args:
         api: as administrator.
@@ -27,29 +36,14 @@ class Kubelets:
         without_nodes: pods need no node, where no scheduler runs.
     """
 
+    # The API server may be away on purpose.
+    borne = frozenset(Trouble)
+
     def __init__(self, api: Api, *, ready_after_s: float = 0.0, without_nodes: bool = False) -> None:
+        super().__init__(api)
         self.ready_after_s = ready_after_s
-        self._api = api
         self._without_nodes = without_nodes
         self._first_s: dict[str, float] = {}
-        self._stop = Event()
-        self._thread = Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(30)
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.1):
-            try:
-                self._round()
-            except ClusterFault:
-                # The API server may be away on purpose.
-                continue
 
     def _round(self) -> None:
         for number, pod in enumerate(self._api.list(PODS).items):
@@ -65,13 +59,19 @@ class Kubelets:
             self._remove(pod)
         elif self._is_due(pod):
             address = f"10.1.{number // 250 % 250}.{number % 250 + 1}"
-            self._api.patch(
-                PODS,
-                namespace_of(pod),
-                name_of(pod),
-                {"status": running_status(pod, address)},
-                subresource="status",
-            )
+            self._write(pod, {"status": running_status(pod, address)})
+        elif at(pod, "spec", "readinessGates") and text_at(pod, "status", "phase") == "Running":
+            self._look_at_gates(pod)
+
+    def _look_at_gates(self, pod: Object) -> None:
+        """A pod that runs is ready as long as its readiness gates hold."""
+        status = running_status(pod, text_at(pod, "status", "podIP"))
+        if is_ready({"status": status}) is not is_ready(pod):
+            version = {"resourceVersion": text_at(pod, "metadata", "resourceVersion")}
+            self._write(pod, {"metadata": version, "status": status})
+
+    def _write(self, pod: Object, change: dict[str, Any]) -> None:
+        self._api.patch(PODS, namespace_of(pod), name_of(pod), change, subresource="status")
 
     def _is_due(self, pod: Object) -> bool:
         if text_at(pod, "status", "phase") != "Pending":
