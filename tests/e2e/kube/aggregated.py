@@ -203,13 +203,10 @@ def external_metrics(plane: ControlPlane, read: ReadMetric) -> Iterator[None]:
         yield
 
 
-def install_crd(plane: ControlPlane, kind: Kind, *, scale: bool = True) -> None:
+def install_crd(plane: ControlPlane, kind: Kind) -> None:
     """Serve a custom kind whose fields nobody checks, with status and the scale subresource, unless it is served."""
-    found = {"status": {}} | (
-        {"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}}
-        if scale
-        else {}
-    )
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    found = {"status": {}, "scale": paths}
     free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
         "name": kind.versions[0], "served": True, "storage": True, "subresources": found,
@@ -225,6 +222,6 @@ def install_crd(plane: ControlPlane, kind: Kind, *, scale: bool = True) -> None:
     # Groups of Kubernetes itself ask for it.
     notes = {"api-approved.kubernetes.io": "unapproved, for tests"}
     thing = {"metadata": {"name": kind.resource, "annotations": notes}, "spec": spec}
-    if plane.admin.find(CUSTOM_RESOURCE_DEFINITIONS, "", str(thing["metadata"]["name"])) is None:
+    if plane.admin.find(CUSTOM_RESOURCE_DEFINITIONS, "", kind.resource) is None:
         plane.admin.create(CUSTOM_RESOURCE_DEFINITIONS, "", thing)
     wait_until(lambda: plane.admin.list(kind) is not None, what=f"the kind {kind.name}")

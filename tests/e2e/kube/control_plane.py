@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -21,15 +21,27 @@ import pytest
 
 from planner.clock import SystemClock
 from planner.control.cluster import Api, ClusterFault, ClusterOptions, connect
+from planner.control.cluster import kinds as known_kinds
 from planner.control.cluster.kinds import NAMESPACES, NODES, Kind
+from planner.control.cluster.transport import Call
 from tests.loopback import free_ports
 
-__all__ = ["BINARIES", "ControlPlane", "kube_test", "wait_until", "why_not"]
+__all__ = ["BINARIES", "KINDS", "ControlPlane", "kube_test", "wait_until", "why_not"]
 
 BINARIES: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PARTS: Final = ("etcd", "apiserver", "controller-manager", "scheduler")
 _USERS: Final = {"admin": "system:masters", "planner": "planners", "viewer": "viewers"}
 _CLOCK: Final = SystemClock()
+_RBAC: Final = "rbac.authorization.k8s.io"
+KINDS: Final = {each.name: each for each in vars(known_kinds).values() if isinstance(each, Kind)} | {
+    "ServiceAccount": Kind("ServiceAccount", "serviceaccounts"),
+    "Role": Kind("Role", "roles", _RBAC),
+    "RoleBinding": Kind("RoleBinding", "rolebindings", _RBAC),
+    "ClusterRole": Kind("ClusterRole", "clusterroles", _RBAC, namespaced=False),
+    "ClusterRoleBinding": Kind("ClusterRoleBinding", "clusterrolebindings", _RBAC, namespaced=False),
+    "NetworkPolicy": Kind("NetworkPolicy", "networkpolicies", "networking.k8s.io"),
+}
+"""Kinds by name: those that we meet, and those of manifests."""
 
 
 def why_not() -> str | None:
@@ -152,13 +164,24 @@ class ControlPlane:
 
     def kubeconfig(self, user: str = "admin") -> Path:
         """A kubeconfig of a user, with the context ``e2e``."""
+        return self._kubeconfig(user, f"token-of-{user}")
+
+    def account(self, namespace: str, name: str) -> Path:
+        """A kubeconfig of a service account, by a token that the API server makes for it."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        call = Call(method="POST", path=path, body=json.dumps(wanted).encode())
+        answer = self.admin.transport.call(call)
+        return self._kubeconfig(name, json.loads(answer.body)["status"]["token"])
+
+    def _kubeconfig(self, user: str, token: str) -> Path:
         path = self.folder / f"kubeconfig-{user}"
         ca = str(self.folder / "pki" / "apiserver.crt")
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "e2e", "cluster": {"server": self.url, "certificate-authority": ca}}],
-            "users": [{"name": user, "user": {"token": f"token-of-{user}"}}],
+            "users": [{"name": user, "user": {"token": token}}],
             "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": user}}],
             "current-context": "e2e",
         }
@@ -169,18 +192,20 @@ class ControlPlane:
         """The API as a user; ``more`` are fields of :class:`ClusterOptions`."""
         return connect(ClusterOptions(kubeconfig=self.kubeconfig(user), **more), _CLOCK)
 
+    def install(self, things: Iterable[Mapping[str, Any]], *, home: str) -> None:
+        """Apply what manifests hold; ``home`` gets what lives in a namespace."""
+        for each in things:
+            kind = KINDS[each["kind"]]
+            self.admin.apply(kind, home if kind.namespaced else "", each)
+
     def allow(self, user: str, name: str, rules: Sequence[dict[str, Any]], *, namespace: str = "") -> None:
         """Bind a role with these rules to a user: in a namespace, or in the whole cluster."""
-        group, scope = "rbac.authorization.k8s.io", bool(namespace)
-        role, binding = ("Role", "RoleBinding") if scope else ("ClusterRole", "ClusterRoleBinding")
-        roles = Kind(role, f"{role.lower()}s", group, namespaced=scope)
-        bindings = Kind(binding, f"{binding.lower()}s", group, namespaced=scope)
-        self.admin.create(roles, namespace, {"metadata": {"name": name}, "rules": list(rules)})
-        subject = {"kind": "User", "name": user, "apiGroup": group}
-        reference = {"apiGroup": group, "kind": role, "name": name}
-        self.admin.create(
-            bindings, namespace, {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-        )
+        role, binding = ("Role", "RoleBinding") if namespace else ("ClusterRole", "ClusterRoleBinding")
+        self.admin.create(KINDS[role], namespace, {"metadata": {"name": name}, "rules": list(rules)})
+        subject = {"kind": "User", "name": user, "apiGroup": _RBAC}
+        reference = {"apiGroup": _RBAC, "kind": role, "name": name}
+        body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+        self.admin.create(KINDS[binding], namespace, body)
 
     def add_node(
         self,

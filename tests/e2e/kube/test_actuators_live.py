@@ -17,7 +17,6 @@ from planner.clock import SystemClock
 from planner.control.actuators import Actuators, Connections, actuators_from
 from planner.control.cluster import Api, ClusterFault, Kind, Trouble
 from planner.control.cluster.kinds import (
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
@@ -39,7 +38,7 @@ from planner.control.cluster.reading import (
 from planner.control.protocols import Decision, Outcome, OutcomeCode
 from tests.e2e.kube.aggregated import install_crd
 from tests.e2e.kube.control_plane import ControlPlane, kube_test, wait_until
-from tests.e2e.kube.kubelet import Kubelets, running_status
+from tests.e2e.kube.kubelet import Kubelets
 
 pytestmark = kube_test()
 
@@ -117,12 +116,6 @@ def owners(thing: Any, *path: str) -> set[str]:
 
 def replicas(api: Api, kind: Kind, namespace: str, name: str) -> int:
     return int(api.get(kind, namespace, name)["spec"]["replicas"])
-
-
-def serve(plane: ControlPlane, kind: Kind, *, scale: bool = False) -> None:
-    """Install a kind, unless another test did."""
-    if plane.admin.find(CUSTOM_RESOURCE_DEFINITIONS, "", kind.resource) is None:
-        install_crd(plane, kind, scale=scale)
 
 
 class TestHpa:
@@ -233,7 +226,7 @@ class TestScale:
 
     def test_groups_too(self, control_plane: ControlPlane, namespace: str) -> None:
         admin = control_plane.admin
-        serve(control_plane, LEADER_WORKER_SETS, scale=True)
+        install_crd(control_plane, LEADER_WORKER_SETS)
         admin.create(LEADER_WORKER_SETS, namespace, {"metadata": {"name": "deep"}, "spec": {"replicas": 1}})
         fleet = fleet_of(admin, "scale")
         variant = a_variant(namespace, "deep", "scale", 1, kind="LeaderWorkerSet")
@@ -255,7 +248,7 @@ class TestStatus:
         self, control_plane: ControlPlane, namespace: str
     ) -> None:
         admin = control_plane.admin
-        serve(control_plane, VARIANT_AUTOSCALINGS)
+        install_crd(control_plane, VARIANT_AUTOSCALINGS)
         body = {
             "metadata": {"name": "llama-va"},
             "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "llama"}, "modelID": "llama"},
@@ -275,31 +268,12 @@ class TestStatus:
         assert "manager" in refused.message
 
 
-class GatedKubelets(Kubelets):
-    """Kubelets that look at readiness gates again as long as a pod runs."""
-
-    def _tend(self, pod: Any, number: int) -> None:
-        super()._tend(pod, number)
-        gated = at(pod, "spec", "readinessGates") and at(pod, "status", "phase") == "Running"
-        if gated and not is_ending(pod):
-            status = running_status(pod, at(pod, "status", "podIP"))
-            wanted = any(
-                each["type"] == "Ready" and each["status"] == "True" for each in status["conditions"]
-            )
-            if wanted is not is_ready(pod):
-                version = {"resourceVersion": pod["metadata"]["resourceVersion"]}
-                self._api.patch(
-                    PODS, pod["metadata"]["namespace"], name_of(pod), {"metadata": version, "status": status},
-                    subresource="status",
-                )  # fmt: skip
-
-
 @pytest.fixture
 def kubelets(control_plane: ControlPlane) -> Iterator[Kubelets]:
     # A Service sends nothing to pods that are on no node.
     if control_plane.admin.find(NODES, "", "drain-node") is None:
         control_plane.add_node("drain-node")
-    with GatedKubelets(control_plane.admin) as running:
+    with Kubelets(control_plane.admin) as running:
         yield running
 
 

@@ -20,7 +20,6 @@ from models.controller import ControllerSettings
 from models.observation import EngineObservation, Observation, VariantObservation
 from planner.clock import SystemClock
 from planner.control.cluster import Api, ClusterFault, ClusterOptions, Trouble, connect, follow
-from planner.control.cluster import kinds as known_kinds
 from planner.control.cluster.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     EARLIER_INFERENCE_OBJECTIVES,
@@ -35,7 +34,6 @@ from planner.control.cluster.kinds import (
     Kind,
 )
 from planner.control.cluster.reading import is_ready
-from planner.control.cluster.transport import Call
 from planner.control.deciding import Decided, DecidingState
 from planner.control.protocols import SHORT, ClusterReading, Decision, MetricsReading
 from planner.control.running.checking import checked
@@ -47,8 +45,8 @@ from planner.control.running.opening import Opening, open_controller
 from planner.control.running.triggering import WATCHED
 from planner.scenario.tree import Complaints
 from tests.e2e.kube.aggregated import install_crd
-from tests.e2e.kube.control_plane import ControlPlane, kube_test, wait_until
-from tests.e2e.kube.kubelet import Kubelets, running_status
+from tests.e2e.kube.control_plane import KINDS, ControlPlane, kube_test, wait_until
+from tests.e2e.kube.kubelet import Kubelets
 from tests.kube_objects import H100, notes
 from tests.loopback import free_port
 
@@ -56,15 +54,6 @@ pytestmark = kube_test()
 
 KIT: Final = Path(__file__).parents[3] / "deploy"
 HOME, SERVING, ACCOUNT = "fleetplan-system", "serving", "fleetplan-controller"
-RBAC: Final = "rbac.authorization.k8s.io"
-KINDS: Final = {each.name: each for each in vars(known_kinds).values() if isinstance(each, Kind)} | {
-    "ServiceAccount": Kind("ServiceAccount", "serviceaccounts"),
-    "Role": Kind("Role", "roles", RBAC),
-    "RoleBinding": Kind("RoleBinding", "rolebindings", RBAC),
-    "ClusterRole": Kind("ClusterRole", "clusterroles", RBAC, namespaced=False),
-    "ClusterRoleBinding": Kind("ClusterRoleBinding", "clusterrolebindings", RBAC, namespaced=False),
-    "NetworkPolicy": Kind("NetworkPolicy", "networkpolicies", "networking.k8s.io"),
-}
 CLOCK: Final = SystemClock()
 Pair = tuple[str, str, str]
 EPP: Final = {
@@ -90,19 +79,12 @@ class Kit:
     """A cluster with the kit, and its service account."""
 
     plane: ControlPlane
-    token: str
+    kubeconfig: Path
 
     @property
     def api(self) -> Api:
         """The API as the controller's service account, that counts its calls anew."""
-        return connect(ClusterOptions(kubeconfig=self._kubeconfig(), timeout_s=10, within_s=20), CLOCK)
-
-    def _kubeconfig(self) -> Path:
-        config = json.loads(self.plane.kubeconfig().read_text())
-        config["users"][0]["user"] = {"token": self.token}
-        path = self.plane.folder / "kubeconfig-account"
-        path.write_text(json.dumps(config))
-        return path
+        return connect(ClusterOptions(kubeconfig=self.kubeconfig, timeout_s=10, within_s=20), CLOCK)
 
     def settings(self, *actuators: str) -> ControllerSettings:
         """The acting settings of the kit, acting in these ways."""
@@ -143,21 +125,15 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
     with ControlPlane(tmp_path_factory.mktemp("kit"), binaries, scheduler=True) as plane:
         objectives = replace(INFERENCE_OBJECTIVES, versions=("v1alpha2",))
         others = (objectives, EARLIER_INFERENCE_OBJECTIVES, INFERENCE_POOLS, EARLIER_INFERENCE_POOLS)
-        for kind in (SCALED_OBJECTS, *others):
+        for kind in (SCALED_OBJECTS, LEADER_WORKER_SETS, *others):
             install_crd(plane, kind)
-        install_crd(plane, LEADER_WORKER_SETS, scale=True)
         base = [f"base/{name}.yaml" for name in ("namespace", "variantautoscalings", "service-account", "service", "deployment", "network-policy")]  # fmt: skip
-        for each in [*documents(*base), *roles()]:
-            kind = KINDS[each["kind"]]
-            plane.admin.apply(kind, HOME if kind.namespaced else "", each)
+        plane.install([*documents(*base), *roles()], home=HOME)
         wait_until(lambda: plane.admin.serves(VARIANT_AUTOSCALINGS), what="the kit's CRD")
         wait_until(lambda: plane.admin.list(VARIANT_AUTOSCALINGS) is not None, what="the kit's CRD")
         plane.add_node("gpu", labels=H100, **{"nvidia.com/gpu": 8})
-        path = f"/api/v1/namespaces/{HOME}/serviceaccounts/{ACCOUNT}/token"
-        wanted = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
-        answer = plane.admin.transport.call(Call(method="POST", path=path, body=wanted.encode()))
         with Kubelets(plane.admin):
-            yield Kit(plane, json.loads(answer.body)["status"]["token"])
+            yield Kit(plane, plane.account(HOME, ACCOUNT))
 
 
 @pytest.fixture(scope="module")
@@ -213,13 +189,7 @@ def running(kit: Kit) -> list[str]:
 
 
 def ready(kit: Kit, app: str) -> list[str]:
-    """Ready pods; one that runs becomes ready when its gate opens, as a kubelet would see it."""
-    admin = kit.plane.admin
-    for pod in admin.list(PODS, SERVING, labels=f"app={app}").items:
-        if pod["status"].get("phase") == "Running":
-            status = running_status(pod, pod["status"]["podIP"])
-            admin.patch(PODS, SERVING, pod["metadata"]["name"], {"status": status}, subresource="status")
-    pods = admin.list(PODS, SERVING, labels=f"app={app}").items
+    pods = kit.plane.admin.list(PODS, SERVING, labels=f"app={app}").items
     return [each["metadata"]["name"] for each in pods if is_ready(each)]
 
 
@@ -417,7 +387,7 @@ def test_the_command_tells_everything_in_one_table(fleet: Kit) -> None:
     """As the pod runs it, with a Prometheus that nobody started."""
     command = [
         str(Path(sys.executable).with_name("fleetplan")), "controller", "check", "--yes", "--json", "--home", HOME,
-        "--config", str(KIT / "overlays/acting/controller.yaml"), "--kubeconfig", str(fleet._kubeconfig()),
+        "--config", str(KIT / "overlays/acting/controller.yaml"), "--kubeconfig", str(fleet.kubeconfig),
         "--prometheus", f"http://127.0.0.1:{free_port()}", "--set", "records={folder: null}",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -41,9 +41,8 @@ _NODES = ("h100-a", "h100-b", "l4-a")
 @pytest.fixture(scope="module")
 def cluster(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """Two nodes of H100, one of L4, CRDs, and kubelets."""
-    for kind in (VARIANT_AUTOSCALINGS, SCALED_OBJECTS):
+    for kind in (VARIANT_AUTOSCALINGS, SCALED_OBJECTS, LEADER_WORKER_SETS):
         install_crd(control_plane, kind)
-    install_crd(control_plane, LEADER_WORKER_SETS, scale=True)
     zone = {"topology.kubernetes.io/zone": "a"}
     for name, labels, gpus in (("h100-a", H100, 8), ("h100-b", H100, 8), ("l4-a", L4, 4)):
         control_plane.add_node(name, labels=labels | zone, **{"nvidia.com/gpu": gpus})

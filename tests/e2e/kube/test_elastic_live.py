@@ -33,7 +33,6 @@ from planner.control.cluster.kinds import (
 )
 from planner.control.cluster.reading import labels_of, name_of
 from planner.control.cluster.resize_records import record_of
-from planner.control.cluster.transport import Call
 from planner.control.collectors.access import Credentials
 from planner.control.collectors.transport import Connections
 from planner.control.discovery.snapshot import snapshot
@@ -53,13 +52,7 @@ pytestmark = kube_test()
 
 WAY: Final = Path(__file__).parents[3] / "deploy" / "ways" / "resizing" / "rbac.yaml"
 HOME: Final = "fleetplan-system"
-RBAC: Final = "rbac.authorization.k8s.io"
 ENDPOINTS: Final = Kind("Endpoints", "endpoints")
-KINDS: Final = {
-    "ServiceAccount": Kind("ServiceAccount", "serviceaccounts"),
-    "ClusterRole": Kind("ClusterRole", "clusterroles", RBAC, namespaced=False),
-    "ClusterRoleBinding": Kind("ClusterRoleBinding", "clusterrolebindings", RBAC, namespaced=False),
-}
 CLOCK: Final = SystemClock()
 P = OperationPhase
 QUICK: Final = OperationLimits(reserve_s=20, drain_s=5, total_s=5, ready_s=5, verify_s=10)
@@ -76,7 +69,7 @@ class Rig:
     """A cluster with the kind LeaderWorkerSet and with the account that resizes."""
 
     plane: ControlPlane
-    token: str
+    kubeconfig: Path
 
     @property
     def admin(self) -> Api:
@@ -85,14 +78,7 @@ class Rig:
     @property
     def api(self) -> Api:
         """The API as the account, that counts its calls anew."""
-        return connect(ClusterOptions(kubeconfig=self.kubeconfig(), timeout_s=10, within_s=20), CLOCK)
-
-    def kubeconfig(self) -> Path:
-        config = json.loads(self.plane.kubeconfig().read_text())
-        config["users"][0]["user"] = {"token": self.token}
-        path = self.plane.folder / "kubeconfig-resizer"
-        path.write_text(json.dumps(config))
-        return path
+        return connect(ClusterOptions(kubeconfig=self.kubeconfig, timeout_s=10, within_s=20), CLOCK)
 
 
 @pytest.fixture(scope="module")
@@ -100,18 +86,13 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A control plane of its own: its nodes are all the GPUs that there are."""
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
     with ControlPlane(tmp_path_factory.mktemp("elastic"), binaries, scheduler=True) as plane:
-        install_crd(plane, LEADER_WORKER_SETS, scale=True)
+        install_crd(plane, LEADER_WORKER_SETS)
         plane.admin.create(NAMESPACES, "", {"metadata": {"name": HOME}})
-        for each in yaml.safe_load_all(WAY.read_text()):
-            kind = KINDS[each["kind"]]
-            plane.admin.apply(kind, HOME if kind.namespaced else "", each)
+        plane.install(yaml.safe_load_all(WAY.read_text()), home=HOME)
         for number in range(2):
             plane.add_node(f"gpu-{number}", **{"nvidia.com/gpu": 12})
-        path = f"/api/v1/namespaces/{HOME}/serviceaccounts/fleetplan-resizer/token"
-        wanted = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
-        answer = plane.admin.transport.call(Call(method="POST", path=path, body=wanted.encode()))
         with Kubelets(plane.admin), GroupController(plane.admin):
-            yield Rig(plane, json.loads(answer.body)["status"]["token"])
+            yield Rig(plane, plane.account(HOME, "fleetplan-resizer"))
 
 
 @pytest.fixture
@@ -338,7 +319,7 @@ def test_the_command_goes_on_where_a_killed_one_stopped(made: Any, tmp_path: Pat
     scenario.write_text(SCENARIO)
     with serving(StandIn("internal", size=8, prepare_s=4)) as engine:
         site: Site = made(engine)
-        place = ("--kubernetes", f"{site.space}/moe", "--kubeconfig", site.rig.kubeconfig())
+        place = ("--kubernetes", f"{site.space}/moe", "--kubeconfig", site.rig.kubeconfig)
         shape = ("--kind", "LeaderWorkerSet", "--ranks-per-replica", RANKS, "--pods-per-replica", SIZE)
         words = ("resize", scenario, "--to", 16, "--url", engine.urls[0], *place, *shape, "--yes")
         with subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as killed:
