@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -27,7 +26,7 @@ from planner.control.actuators.routing import SERVING, WayOut, way_out
 from planner.control.actuators.writing import differing, in_each_cluster, named, outcome, to_release
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import PODS
-from planner.control.cluster.reading import Object, labels_of, name_of
+from planner.control.cluster.reading import Object, as_time, labels_of, name_of
 from planner.control.options import options_of
 from planner.control.protocols import Decision, Difference, Outcome, OutcomeCode
 
@@ -194,7 +193,7 @@ class Drainer:
         """Write what a step says, back into routing first, so that it never serves less than it has to."""
         variant, clock = decision.variant, self._connections.clock
         now_s = clock.unix_s()
-        now = datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = as_time(now_s)
         whose = f"{variant.namespace}/{variant.name}"
         begun = Kept(mark=Mark(now_s), variant=whose, labels={}, cost=None)
         spared_s = now_s + self._rules.limit_s

@@ -18,7 +18,7 @@ from planner.control.cluster.kinds import (
     EARLIER_INFERENCE_OBJECTIVES,
     INFERENCE_OBJECTIVES,
 )
-from planner.control.cluster.reading import Object, annotations_of, at, mapping_of, text_at, texts_of
+from planner.control.cluster.reading import Object, annotations_of, at, mapping_of, texts_of, version_of
 from planner.control.protocols import Decision, Difference, Outcome, OutcomeCode
 
 __all__ = ["FORMER_PRIORITY", "FORMER_TEXT", "READ_BY_PICKER", "Done", "Writer"]
@@ -150,11 +150,7 @@ class Writer:
                 if step.patch is None or self.dry_run:
                     self._tell(label, step)
                     return found
-                version = text_at(found, "metadata", "resourceVersion")
-                metadata = {
-                    **mapping_of(step.patch.get("metadata")),
-                    **({"resourceVersion": version} if version else {}),
-                }
+                metadata = {**mapping_of(step.patch.get("metadata")), **version_of(found)}
                 now = self.api.patch(kind, where, name, {**step.patch, "metadata": metadata})
             except NotUnderstoodError as cause:
                 self._failed(label, OutcomeCode.FAILED, str(cause))

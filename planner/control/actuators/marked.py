@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Final
 
 from models.observation import VariantObservation
@@ -15,7 +14,7 @@ from planner.control.actuators.published import Key
 from planner.control.actuators.routing import OUT, Router, routers_of
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import PODS
-from planner.control.cluster.reading import Object, labels_of, name_of, namespace_of
+from planner.control.cluster.reading import Object, as_time, labels_of, name_of, namespace_of
 
 __all__ = ["GATED", "MarkedPods"]
 
@@ -106,7 +105,7 @@ class MarkedPods:
 
     def _tend(self, api: Api, namespace: str, pods: Sequence[Object]) -> None:
         now_s = self._clock.unix_s()
-        now = datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = as_time(now_s)
         ours = {f"{place}/{name}" for _, place, name in self._seen}
         for pod in pods:
             kept = kept_of(pod)

@@ -10,7 +10,15 @@ from typing import Any, Final
 
 from planner.control.actuators.draining import Mark, Phase
 from planner.control.actuators.routing import OUT, SERVING
-from planner.control.cluster.reading import Object, annotations_of, at, items_of, labels_of, text_at
+from planner.control.cluster.reading import (
+    Object,
+    annotations_of,
+    at,
+    items_of,
+    labels_of,
+    text_at,
+    version_of,
+)
 from planner.control.discovery.pods import DRAINING
 
 __all__ = [
@@ -178,16 +186,10 @@ def opened(pod: Object, now: str) -> dict[str, Any]:
 def _gated(pod: Object, now: str, status: str, reason: str) -> dict[str, Any]:
     others = [each for each in items_of(at(pod, "status", "conditions")) if text_at(each, "type") != SERVING]
     ours = {"type": SERVING, "status": status, "reason": reason, "lastTransitionTime": now}
-    return {"metadata": _version(pod), "status": {"conditions": [*others, ours]}}
+    return {"metadata": version_of(pod), "status": {"conditions": [*others, ours]}}
 
 
 def _change(
     pod: Object, *, labels: Mapping[str, str | None], annotations: Mapping[str, str | None]
 ) -> dict[str, Any]:
-    return {"metadata": {**_version(pod), "labels": dict(labels), "annotations": dict(annotations)}}
-
-
-def _version(pod: Object) -> dict[str, str]:
-    """So that a pod that changed since is read again, and one that is gone is not taken for another of its name."""
-    found = {key: text_at(pod, "metadata", key) for key in ("resourceVersion", "uid")}
-    return {key: each for key, each in found.items() if each}
+    return {"metadata": {**version_of(pod), "labels": dict(labels), "annotations": dict(annotations)}}

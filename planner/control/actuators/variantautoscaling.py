@@ -6,20 +6,18 @@ Source: llm-d workload-variant-autoscaler v0.8, ``llmd.ai/v1alpha1``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pydantic import Field
 
 from models.observation import Condition
 from models.value import Value
-from planner.clock import Clock
 from planner.control.actuators.connections import Connections
 from planner.control.actuators.published import UNRESOLVED, Key
 from planner.control.actuators.writing import Ahead, Wanted, Way, in_each_cluster, outcome, settle
 from planner.control.cluster import Api
 from planner.control.cluster.kinds import VARIANT_AUTOSCALINGS
-from planner.control.cluster.reading import Object, at, count_at, items_of, text_at
+from planner.control.cluster.reading import Object, as_time, at, count_at, items_of, text_at
 from planner.control.options import options_of
 from planner.control.protocols import Decision, Outcome, OutcomeCode
 
@@ -78,7 +76,7 @@ class StatusActuator:
 
     def _want(self, found: Object, decision: Decision) -> Wanted:
         """The status, with times that are new only where what they are of is."""
-        variant, now = decision.variant, _time(self._connections.clock)
+        variant, now = decision.variant, as_time(self._connections.clock.unix_s())
         applied = self._carried_out.get(variant.key, False)
         # The CRD refuses an accelerator of fewer than two letters, so one that nobody knows has a name.
         accelerator = variant.accelerator if len(variant.accelerator) > 1 else UNRESOLVED
@@ -128,10 +126,6 @@ def _conditions(found: Object, gates: Sequence[Condition], now: str) -> list[dic
         }  # fmt: skip
         made.append(fresh if generation is None else fresh | {"observedGeneration": generation})
     return made
-
-
-def _time(clock: Clock) -> str:
-    return datetime.fromtimestamp(clock.unix_s(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def actuator(options: Mapping[str, object], connections: Connections) -> StatusActuator:

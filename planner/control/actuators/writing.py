@@ -11,7 +11,7 @@ from typing import Any, Final
 from models.observation import VariantObservation
 from planner.control.actuators.connections import Connections
 from planner.control.cluster import Api, ClusterFault, Kind, Trouble
-from planner.control.cluster.reading import Object, at, name_of, text_at
+from planner.control.cluster.reading import Object, at, name_of, namespace_of, version_of
 from planner.control.protocols import Decision, Difference, Outcome, OutcomeCode
 
 __all__ = [
@@ -285,7 +285,7 @@ def release_each(
 
 
 def _write(api: Api, kind: Kind, thing: Mapping[str, Any], way: Way, *, merge: bool) -> None:
-    namespace, name = text_at(thing, "metadata", "namespace"), text_at(thing, "metadata", "name")
+    namespace, name = namespace_of(thing), name_of(thing)
     sub = way.subresource
     if merge:
         api.patch(kind, namespace, name, thing, subresource=sub, dry_run=way.dry_run)
@@ -295,10 +295,7 @@ def _write(api: Api, kind: Kind, thing: Mapping[str, Any], way: Way, *, merge: b
 
 def _versioned(found: Object, fields: Mapping[str, Any]) -> dict[str, Any]:
     """With the version that was read, so that nothing newer is overwritten and nothing deleted is made again."""
-    identity = {key: text_at(found, "metadata", key) for key in ("name", "namespace")}
-    for key in ("resourceVersion", "uid"):
-        if text_at(found, "metadata", key):
-            identity[key] = text_at(found, "metadata", key)
+    identity = {"name": name_of(found), "namespace": namespace_of(found)} | version_of(found)
     return {**fields, "metadata": {**fields.get("metadata", {}), **identity}}
 
 

@@ -14,7 +14,7 @@ from models.applied import FieldChange, ObjectState
 from planner.control.carrying.objects import SCALER_KINDS
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import WORKLOADS
-from planner.control.cluster.reading import Object, annotations_of, count_at, text_at
+from planner.control.cluster.reading import Object, annotations_of, count_at, version_of
 from planner.manifests import Change, Target
 from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, PAUSED, pinned_bounds
 from planner.manifests.orders import annotations_of as variant_notes
@@ -166,8 +166,7 @@ def _changed(api: Api, target: Target, change: Callable[[Object], Object | None]
         wanted = change(found)
         if wanted is None:
             return
-        version = text_at(found, "metadata", "resourceVersion")
-        metadata = {**wanted.get("metadata", {}), **({"resourceVersion": version} if version else {})}
+        metadata = {**wanted.get("metadata", {}), **version_of(found)}
         try:
             api.patch(kind, target.namespace, target.scaler_name, {**wanted, "metadata": metadata})
         except ClusterFault as fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from planner.control.cluster.kinds import GROUP_NAME, LEADER_WORKER_SETS
@@ -13,6 +14,7 @@ __all__ = [
     "Object",
     "annotations_of",
     "as_name",
+    "as_time",
     "at",
     "controller_of",
     "count_at",
@@ -28,6 +30,7 @@ __all__ = [
     "scaled_by",
     "text_at",
     "texts_of",
+    "version_of",
 ]
 
 Object = Mapping[str, Any]
@@ -124,6 +127,12 @@ def is_ending(thing: Object) -> bool:
     return bool(at(thing, "metadata", "deletionTimestamp"))
 
 
+def version_of(thing: Object) -> dict[str, str]:
+    """Metadata for a change, so that one that changed since is refused, and one that is gone not taken for another of its name."""
+    found = {key: text_at(thing, "metadata", key) for key in ("resourceVersion", "uid")}
+    return {key: each for key, each in found.items() if each}
+
+
 def is_finished(pod: Object) -> bool:
     """Whether all of a pod has ended, so that it holds nothing any more."""
     return text_at(pod, "status", "phase") in _FINISHED
@@ -161,6 +170,15 @@ def pod_selector(workload: Object, kind: str) -> str:
             case _:
                 continue
     return ",".join(parts)
+
+
+def as_time(unix_s: float) -> str:
+    """A moment as objects hold it, to the second, e.g. of a condition.
+
+    Args:
+        unix_s: seconds of the epoch.
+    """
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def as_name(text: str, otherwise: str) -> str:
