@@ -11,7 +11,16 @@ from typing import Final
 from planner.manifests.route import Change
 from planner.manifests.targets import API_VERSIONS, SCALERS, Target
 
-__all__ = ["FORMER_BOUNDS", "FORMER_PAUSE", "PAUSED", "Kubectl", "Order", "annotations_of", "pinned_bounds"]
+__all__ = [
+    "FORMER_BOUNDS",
+    "FORMER_PAUSE",
+    "NOT_PAUSED",
+    "PAUSED",
+    "Kubectl",
+    "Order",
+    "annotations_of",
+    "pinned_bounds",
+]
 
 PAUSED: Final = "autoscaling.keda.sh/paused-replicas"
 """Annotation that holds a ScaledObject at a count. It takes 0, leaves the bounds as they are and is undone by
@@ -21,7 +30,9 @@ FORMER_BOUNDS: Final = "fleetplan.dev/former-bounds"
 """Annotation of an HPA: minimum and maximum from before the plan, ``1:8``."""
 
 FORMER_PAUSE: Final = "fleetplan.dev/former-pause"
-"""Annotation of a ScaledObject: the count that it was paused at before the plan, or ``none``."""
+"""Annotation of a ScaledObject: the count that it was paused at before the plan, or :data:`NOT_PAUSED`."""
+
+NOT_PAUSED: Final = "none"
 
 _MANAGED: Final = "llm-d.ai/managed"
 _MODEL: Final = "llm-d.ai/model-id"

@@ -15,7 +15,7 @@ from planner.control.actuators.writing import Wanted
 from planner.control.cluster.reading import Object, annotations_of, at, count_at, items_of, text_at
 from planner.control.discovery.scalers import PINNED, held_bounds
 from planner.control.protocols import OutcomeCode
-from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, PAUSED
+from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, NOT_PAUSED, PAUSED
 
 __all__ = [
     "FORMER_BOUNDS",
@@ -29,8 +29,6 @@ __all__ = [
     "held_keda",
 ]
 
-_NONE: Final = "none"
-"""What a record says of a ScaledObject that was not paused."""
 _PLAN: Final = "is held by a plan (annotation {}): 'fleetplan commands --undo' gives it back"
 
 
@@ -112,7 +110,7 @@ def held_keda(found: Object, count: int) -> Wanted:
     if pause is not None and pause != notes.get(PINNED):
         by = _PLAN.format(FORMER_PAUSE) if FORMER_PAUSE in notes else "was paused by people"
         return Wanted(code=OutcomeCode.LEFT, message=f"the ScaledObject {by}")
-    wanted: Mapping[str, Any] = {PAUSED: str(count), PINNED: str(count), FORMER_PAUSE: _NONE}
+    wanted: Mapping[str, Any] = {PAUSED: str(count), PINNED: str(count), FORMER_PAUSE: NOT_PAUSED}
     return Wanted(fields={"metadata": {"annotations": wanted}})
 
 

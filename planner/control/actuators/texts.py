@@ -20,6 +20,7 @@ from planner.control.protocols import Decision
 from planner.manifests import KUSTOMIZATION, MADE_BY, Change, Route, Stage, Target, render_script
 from planner.manifests.comments import as_comments
 from planner.manifests.documents import Document, documents_of, text_of
+from planner.manifests.orders import NOT_PAUSED
 
 __all__ = ["texts_of_fleet"]
 
@@ -87,7 +88,7 @@ def _recorded(document: Document, variants: Mapping[tuple[str, str], VariantObse
         most = variant.max_replicas or body["spec"]["maxReplicas"]
         notes = {FORMER_BOUNDS: f"{variant.min_replicas}:{most}", PINNED: str(body["spec"]["maxReplicas"])}
     elif kind == "ScaledObject":
-        notes = {FORMER_PAUSE: "none", PINNED: metadata["annotations"][PAUSED]}
+        notes = {FORMER_PAUSE: NOT_PAUSED, PINNED: metadata["annotations"][PAUSED]}
     if not notes:
         return document
     annotations = {**metadata["annotations"], **notes}

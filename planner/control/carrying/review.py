@@ -12,10 +12,11 @@ from planner.control.carrying.objects import ObjectReading, counted_object
 from planner.control.carrying.room import Room
 from planner.control.carrying.writing import fields_of, fields_to_free
 from planner.manifests import Change, Route, Stage, gauges_of, left_to_do
+from planner.manifests.orders import NOT_PAUSED
 from planner.manifests.resizes import resized_to
 from planner.manifests.targets import Target, TargetKey
 
-__all__ = ["Begun", "gates", "next_stage", "review_of", "scaled_targets"]
+__all__ = ["Begun", "gates", "next_stage", "review_of", "scaled_targets", "touched"]
 
 _AS_STARTED: Final = "plan again from what runs now, or bring the count back"
 States = Mapping[TargetKey, ObjectState]
@@ -115,7 +116,7 @@ def review_of(
         refusals += _no_room(route.stages[stage], states, room)
     return ApplyReview(
         waves=len(route.stages),
-        next_wave=(len(route.stages) if stage is None else stage) + 1,
+        next_wave=number + 1,
         states=tuple(states[target.key] for target in scaled_targets(route) if target.key in states),
         changes=tuple(_changes(route, states, number)) if stage is not None else (),
         refusals=tuple(dict.fromkeys(refusals)),
@@ -244,7 +245,7 @@ def _after(change: Change, state: ObjectState) -> ObjectState:
         return state.but(wanted=change.new, bounds=(held, held), former=former)
     former = state.former
     if change.target.object.scaler == "keda":
-        former = state.former or state.pause or "none"
+        former = state.former or state.pause or NOT_PAUSED
     return state.but(wanted=change.new, former=former, pause=str(change.new))
 
 

@@ -15,15 +15,14 @@ from planner.control.carrying.objects import SCALER_KINDS
 from planner.control.cluster import Api, ClusterFault, Trouble
 from planner.control.cluster.kinds import WORKLOADS
 from planner.control.cluster.reading import Object, annotations_of, count_at, version_of
+from planner.control.discovery.scalers import former_bounds
 from planner.manifests import Change, Target
-from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, PAUSED, pinned_bounds
+from planner.manifests.orders import FORMER_BOUNDS, FORMER_PAUSE, NOT_PAUSED, PAUSED, pinned_bounds
 from planner.manifests.orders import annotations_of as variant_notes
 
 __all__ = ["Written", "fields_of", "fields_to_free", "free", "write"]
 
 _ATTEMPTS: Final = 5
-_NONE: Final = "none"
-"""What a record says of a ScaledObject that was not paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,9 @@ def _fields(change: Change, state: ObjectState, *, way_back: bool) -> Iterator[F
         case "keda":
             named = _scaler_name(target)
             if not way_back:
-                yield _field(named, _note(FORMER_PAUSE), state.former, state.former or state.pause or _NONE)
+                yield _field(
+                    named, _note(FORMER_PAUSE), state.former, state.former or state.pause or NOT_PAUSED
+                )
             yield _field(named, _note(PAUSED), state.pause, str(change.new))
         case "variantautoscaling":
             # It has no count: that goes through the gauge of the control plane.
@@ -81,13 +82,13 @@ def fields_to_free(target: Target, state: ObjectState) -> Iterator[FieldChange]:
     if target.object.scaler not in {"hpa", "keda"}:
         return
     named, former = _scaler_name(target), state.former
-    if target.object.scaler == "hpa" and (bounds := _bounds(former)) is not None:
+    if target.object.scaler == "hpa" and (bounds := former_bounds(former)) is not None:
         now = state.bounds or (0, 0)
         yield _field(named, "spec.minReplicas", str(now[0]), str(bounds[0]))
         yield _field(named, "spec.maxReplicas", str(now[1]), str(bounds[1]))
         yield _field(named, _note(FORMER_BOUNDS), former, "")
-    if target.object.scaler == "keda" and (former == _NONE or former.isdecimal()):
-        yield _field(named, _note(PAUSED), state.pause, "" if former == _NONE else former)
+    if target.object.scaler == "keda" and (former == NOT_PAUSED or former.isdecimal()):
+        yield _field(named, _note(PAUSED), state.pause, "" if former == NOT_PAUSED else former)
         yield _field(named, _note(FORMER_PAUSE), former, "")
 
 
@@ -107,12 +108,6 @@ def _note(key: str) -> str:
 def _scaler_name(target: Target) -> str:
     where = f"{target.cluster}: " if target.cluster else ""
     return f"{where}{SCALER_KINDS[target.object.scaler].name} {target.namespace}/{target.scaler_name}"
-
-
-def _bounds(former: str) -> tuple[int, int] | None:
-    """Bounds as a record has them, ``1:8``; None: it is none."""
-    least, _, most = former.partition(":")
-    return (int(least), int(most)) if least.isdecimal() and most.isdecimal() else None
 
 
 def write(api: Api, change: Change, state: ObjectState, *, way_back: bool = False) -> Written:
@@ -191,7 +186,7 @@ def _held_hpa(found: Object, bounds: int, *, way_back: bool) -> Object | None:
 
 def _held_keda(found: Object, count: int, *, way_back: bool) -> Object | None:
     notes = annotations_of(found)
-    kept = {} if way_back or FORMER_PAUSE in notes else {FORMER_PAUSE: notes.get(PAUSED, _NONE)}
+    kept = {} if way_back or FORMER_PAUSE in notes else {FORMER_PAUSE: notes.get(PAUSED, NOT_PAUSED)}
     return _noted(found, {PAUSED: str(count), **kept})
 
 
@@ -202,7 +197,7 @@ def _noted(found: Object, wanted: dict[str, str]) -> Object | None:
 
 
 def _freed_hpa(found: Object) -> Object | None:
-    bounds = _bounds(annotations_of(found).get(FORMER_BOUNDS, ""))
+    bounds = former_bounds(annotations_of(found).get(FORMER_BOUNDS, ""))
     if bounds is None:
         return None
     spec = {"minReplicas": bounds[0], "maxReplicas": bounds[1]}
@@ -213,5 +208,5 @@ def _freed_keda(found: Object) -> Object | None:
     former = annotations_of(found).get(FORMER_PAUSE)
     if former is None:
         return None
-    pause = None if former == _NONE else former
+    pause = None if former == NOT_PAUSED else former
     return {"metadata": {"annotations": {PAUSED: pause, FORMER_PAUSE: None}}}

@@ -27,7 +27,7 @@ from planner.control.cluster.reading import (
 )
 from planner.control.discovery.pods import Owner
 
-__all__ = ["HELD", "PAUSED", "PINNED", "Declared", "declared", "held_bounds", "is_true"]
+__all__ = ["HELD", "PAUSED", "PINNED", "Declared", "declared", "former_bounds", "held_bounds", "is_true"]
 
 MANAGED: Final = "llm-d.ai/managed"
 MODEL: Final = "llm-d.ai/model-id"
@@ -125,11 +125,16 @@ def declared(
 def held_bounds(hpa: Object) -> tuple[int, int] | None:
     """Minimum and maximum that people gave an HPA which we hold at a count; None: we do not hold it."""
     notes = annotations_of(hpa)
-    pinned, former = notes.get(PINNED, ""), _FORMER.fullmatch(notes.get(FORMER_BOUNDS, ""))
     bounds = {count_at(hpa, "spec", "minReplicas"), count_at(hpa, "spec", "maxReplicas")}
-    if former is None or {str(each) for each in bounds} != {pinned}:
+    if {str(each) for each in bounds} != {notes.get(PINNED, "")}:
         return None
-    return int(former[1]), int(former[2])
+    return former_bounds(notes.get(FORMER_BOUNDS, ""))
+
+
+def former_bounds(record: str) -> tuple[int, int] | None:
+    """Minimum and maximum as a record of them has them, ``1:8``; None: it is none."""
+    found = _FORMER.fullmatch(record)
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def is_true(value: str | None) -> bool:
