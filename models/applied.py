@@ -104,8 +104,6 @@ class ApplyEventKind(StrEnum):
     NOTED = "noted"
     REFUSED = "refused"
     STOPPED = "stopped"
-    DRIFTED = "drifted"
-    AGREED = "agreed"
     DONE = "done"
 
 
