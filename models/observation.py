@@ -72,6 +72,11 @@ class Finding(Value):
     problem: str = Field(description="one sentence")
     remedy: str = Field("", description="the likeliest reason, and what to do")
 
+    @property
+    def sentence(self) -> str:
+        """All of it in one line."""
+        return f"{self.subject}: {self.problem}{f' ({self.remedy})' if self.remedy else ''}"
+
 
 class EngineObservation(Value):
     """One engine instance (a rank of a data-parallel pod is one). ``None``: no metric, which is not zero."""

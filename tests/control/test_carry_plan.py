@@ -302,6 +302,7 @@ def test_a_scaler_that_is_not_there_is_refused() -> None:
     run = Run(route)
     assert run.go() is ApplyEventKind.REFUSED
     assert "there is no HorizontalPodAutoscaler llm/nobody" in run.said(ApplyEventKind.REFUSED)
+    assert "()" not in run.said(ApplyEventKind.REFUSED)
 
 
 def test_from_anywhere_on_the_way_the_way_back_leads_to_the_start() -> None:

@@ -61,8 +61,7 @@ def show_analysis(
     found = dict.fromkeys((*seen.findings, *(f for each in decided.values() for f in each.findings)))
     if found:
         section(console, "Findings", style="bold yellow")
-        sentences = [f"{f.subject}: {f.problem}{f' ({f.remedy})' if f.remedy else ''}" for f in found]
-        bullets(console, (plain(each, 4 * LONGEST) for each in sentences[:most]))
+        bullets(console, (plain(each.sentence, 4 * LONGEST) for each in [*found][:most]))
 
 
 def _alike(decided: Mapping[str, Decided]) -> list[tuple[str, Sequence[Verdict]]]:

@@ -54,12 +54,7 @@ def show_review(console: Console, review: ApplyReview, *, every: bool = False) -
         panel(
             console,
             "What forbids it",
-            (
-                plain(
-                    f"{each.subject}: {each.problem}{f' ({each.remedy})' if each.remedy else ''}", 4 * LONGEST
-                )
-                for each in review.refusals
-            ),
+            (plain(each.sentence, 4 * LONGEST) for each in review.refusals),
             style="red",
         )
     if review.notes:

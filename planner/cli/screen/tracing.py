@@ -40,8 +40,7 @@ def show_trace(console: Console, trace: PodTrace, *, every: bool = False) -> Non
         _show_ground(console, "Goes first by", trace.goes, every=every)
     if trace.missing:
         section(console, "Missing in the chain", style="bold yellow")
-        sentences = (f"{f.subject}: {f.problem}{f' ({f.remedy})' if f.remedy else ''}" for f in trace.missing)
-        bullets(console, (plain(each, 4 * LONGEST) for each in sentences))
+        bullets(console, (plain(each.sentence, 4 * LONGEST) for each in trace.missing))
 
 
 def _head(trace: PodTrace) -> Iterator[str]:

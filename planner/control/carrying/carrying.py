@@ -103,7 +103,7 @@ class _Carrying:
         review = look(self.route, self.how, begun=begun)
         if not review.refusals:
             return review
-        sentences = [f"{each.subject}: {each.problem} ({each.remedy})" for each in review.refusals]
+        sentences = [each.sentence for each in review.refusals]
         if review.passing:
             raise _Stopped("; ".join(sentences))
         for sentence in sentences:

@@ -255,5 +255,4 @@ def _notes(route: Route, room: Room | None) -> Iterator[str]:
     for series in gauges_of(route):
         yield f"the control plane has to emit {series}"
     yield from left_to_do(route)
-    for finding in () if room is None else room.findings:
-        yield f"{finding.subject}: {finding.problem}{f' ({finding.remedy})' if finding.remedy else ''}"
+    yield from () if room is None else (finding.sentence for finding in room.findings)
