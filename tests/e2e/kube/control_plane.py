@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -125,7 +126,9 @@ class ControlPlane:
             self.wait_ready()
             for part in self._parts[2:]:
                 self.start(part)
-            wait_until(lambda: self.admin.find(NAMESPACES, "", "default"), what="the default namespace")
+            # Its controller manager makes it; one that has not begun yet ends when the API server is stopped.
+            account = KINDS["ServiceAccount"]
+            wait_until(lambda: self.admin.find(account, "default", "default"), what="the first controller")
         except BaseException:
             self.__exit__()
             raise
@@ -153,12 +156,14 @@ class ControlPlane:
             process.wait()
 
     def wait_ready(self) -> None:
-        """Until the API answers for the administrator."""
+        """Until the API answers for the administrator, and says that its own start is over."""
 
         def is_up() -> bool:
             ended = [part for part, process in self._running.items() if process.poll() is not None]
             assert not ended, f"{', '.join(ended)} ended: see {self.folder / ended[0]}.log"
-            return bool(self.admin.list(NAMESPACES).items)
+            # A controller manager waits ten seconds for this, and then gives up.
+            healthy = self.admin.transport.call(Call(method="GET", path="/healthz")).status == HTTPStatus.OK
+            return healthy and bool(self.admin.list(NAMESPACES).items)
 
         wait_until(is_up, within_s=90, what="the API server")
 
