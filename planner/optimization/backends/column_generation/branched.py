@@ -22,6 +22,7 @@ from planner.optimization.backends.column_generation.branching import (
     KNOWN,
     branch_and_cut,
     branch_and_cut_left,
+    relaxed_of,
 )
 from planner.optimization.backends.column_generation.narrowing import Narrow
 from planner.optimization.backends.column_generation.routed import NONE, Routed, drop_dear, unsplit
@@ -243,34 +244,13 @@ def spread(s: int, blocks: Flat, room: int) -> tuple[Exact, Relaxed]:
     """One block, dense: exactly, and as the relaxation has it with so much room for cuts."""
     c0, c1 = blocks.columns[s], blocks.columns[s + 1]
     r0, r1 = blocks.rows[s], blocks.rows[s + 1]
-    n, m = c1 - c0, r1 - r0
-    whole = blocks.whole[c0:c1]
+    a = np.zeros((r1 - r0, c1 - c0), dtype=np.int64)
+    for i in range(r0, r1):
+        for t in range(blocks.terms[i], blocks.terms[i + 1]):
+            a[i - r0, blocks.at[t]] = blocks.value[t]
     least, most = blocks.least[c0:c1], blocks.most[c0:c1]
-    low, high = blocks.low[r0:r1], blocks.high[r0:r1]
-    grid = np.where(whole, 1.0, float(GRID))
-    exact = np.zeros((m, n), dtype=np.int64)
-    a = np.zeros((m + room, n))
-    lower, upper = np.zeros(n + m + room), np.zeros(n + m + room)
-    sided = np.zeros((m, 2), dtype=np.bool_)
-    lower[:n], upper[:n] = least / grid, most / grid
-    for i in range(m):
-        size = 0.0
-        for t in range(blocks.terms[r0 + i], blocks.terms[r0 + i + 1]):
-            j = blocks.at[t]
-            exact[i, j] = blocks.value[t]
-            a[i, j] = blocks.value[t] * grid[j]
-            size = max(size, abs(a[i, j]))
-        size = size if size > 0.0 else 1.0
-        bottom, top = -1.0, 1.0
-        for t in range(blocks.terms[r0 + i], blocks.terms[r0 + i + 1]):
-            j = blocks.at[t]
-            a[i, j] /= size
-            bottom += a[i, j] * (lower[j] if a[i, j] > 0.0 else upper[j])
-            top += a[i, j] * (upper[j] if a[i, j] > 0.0 else lower[j])
-        sided[i, 0], sided[i, 1] = low[i] > -OPEN, high[i] < OPEN
-        lower[n + i] = low[i] / size if sided[i, 0] else bottom
-        upper[n + i] = high[i] / size if sided[i, 1] else top
-    return Exact(exact, low, high, least, most, whole), Relaxed(a, lower, upper, sided, whole, grid)
+    exact = Exact(a, blocks.low[r0:r1], blocks.high[r0:r1], least, most, blocks.whole[c0:c1])
+    return exact, relaxed_of(exact, room)
 
 
 @njit(cache=True, nogil=True)

@@ -37,7 +37,7 @@ from planner.optimization.backends.column_generation.tree_search import (
 )
 from planner.optimization.scaling import GRID
 
-__all__ = ["CUTS", "KNOWN", "branch_and_cut", "branch_and_cut_left", "guide", "narrowed"]
+__all__ = ["CUTS", "KNOWN", "branch_and_cut", "branch_and_cut_left", "guide", "narrowed", "relaxed_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -303,25 +303,28 @@ def branch_and_cut(
 
 
 @njit(cache=True, nogil=True)
-def _relaxed(exact: Exact) -> Relaxed:
-    """The relaxation of a block, with room for cuts."""
-    m, k = exact.a.shape
+def relaxed_of(exact: Exact, room: int) -> Relaxed:
+    """The relaxation of a block, its rows scaled to a largest coefficient of 1, with so much room for cuts."""
+    m, n = exact.a.shape
     grid = np.where(exact.whole, 1.0, float(GRID))
-    a = np.zeros((m + CUTS, k))
-    lower, upper = np.zeros(k + m + CUTS), np.zeros(k + m + CUTS)
-    lower[:k], upper[:k] = exact.least / grid, exact.most / grid
+    a = np.zeros((m + room, n))
+    lower, upper = np.zeros(n + m + room), np.zeros(n + m + room)
+    lower[:n], upper[:n] = exact.least / grid, exact.most / grid
     sided = np.zeros((m, 2), dtype=np.bool_)
     for i in range(m):
-        a[i] = exact.a[i] * grid
-        size = np.abs(a[i]).max()
-        a[i] /= size
+        size = 0.0
+        for j in range(n):
+            a[i, j] = exact.a[i, j] * grid[j]
+            size = max(size, abs(a[i, j]))
+        size = size if size > 0.0 else 1.0
         bottom, top = -1.0, 1.0
-        for j in range(k):
+        for j in range(n):
+            a[i, j] /= size
             bottom += a[i, j] * (lower[j] if a[i, j] > 0.0 else upper[j])
             top += a[i, j] * (upper[j] if a[i, j] > 0.0 else lower[j])
         sided[i, 0], sided[i, 1] = exact.low[i] > -OPEN, exact.high[i] < OPEN
-        lower[k + i] = exact.low[i] / size if sided[i, 0] else bottom
-        upper[k + i] = exact.high[i] / size if sided[i, 1] else top
+        lower[n + i] = exact.low[i] / size if sided[i, 0] else bottom
+        upper[n + i] = exact.high[i] / size if sided[i, 1] else top
     return Relaxed(a, lower, upper, sided, exact.whole, grid)
 
 
@@ -352,7 +355,7 @@ def branch_and_cut_left(
         most * n * (memory.basic.shape[0] - n - CUTS) // max(1, k * m)
     )  # nodes of a smaller block are cheaper
     found, nodes = branch_and_cut(
-        _relaxed(left.exact), left.exact, own, cost[left.columns], (gap, most, best)
+        relaxed_of(left.exact, CUTS), left.exact, own, cost[left.columns], (gap, most, best)
     )
     memory.basic[left.columns], memory.basic[n + left.rows] = own.basic[:k], own.basic[k : k + m]
     return found, nodes, own.known[: own.counts[1]]
