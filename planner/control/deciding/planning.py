@@ -294,17 +294,25 @@ def _counted(answer: _Answer, variants: Mapping[str, VariantSeen], findings: tup
     return Proposal(wishes=wishes, problem=problem, solution=solution, findings=told, warm=answer.warm)
 
 
+def _served(solution: Solution) -> dict[str, float]:
+    """Share of each service's demand that is served."""
+    shares: dict[str, list[float]] = {}
+    for one in solution.served:
+        shares.setdefault(one.service, []).append(one.share)
+    return {service: math.fsum(each) for service, each in shares.items()}
+
+
 def _short_of(
     problem: Problem, solution: Solution, variants: Mapping[str, VariantSeen]
 ) -> dict[VariantRef, int]:
     """Replicas that are missing by service, at the variant that is cheapest for its rate."""
     found: dict[VariantRef, int] = {}
+    served = _served(solution)
     for demand in problem.demands:
-        served = math.fsum(one.share for one in solution.served if one.service == demand.service)
         able = [
             one for one in problem.candidates_of[demand.service] if one.id in variants and not one.unrated
         ]
-        missing = (1.0 - served) * demand.arrival_rps
+        missing = (1.0 - served.get(demand.service, 0.0)) * demand.arrival_rps
         if able and missing > _SERVED * demand.arrival_rps:
             best = min(able, key=lambda one: (one.cost / one.rated_rps, one.id))
             found[variants[best.id].ref] = math.ceil(missing / best.rated_rps)
@@ -313,9 +321,7 @@ def _short_of(
 
 def _short(asked: TokenProblem, solution: Solution) -> dict[VariantRef, int]:
     """Replicas that are missing where a demand is not served whole, by the variant that is cheapest for what it carries."""
-    served: dict[str, float] = {}
-    for one in solution.served:
-        served[one.service] = served.get(one.service, 0.0) + one.share
+    served = _served(solution)
     found: dict[VariantRef, int] = {}
     for name, group in asked.groups.items():
         missing = 1.0 - served.get(name, 0.0) * (group.planned / group.tokens if group.tokens > 0 else 1.0)

@@ -131,7 +131,8 @@ def _missing(
                 )
             )
             continue
-        unknown = [one.id for one in stated.variants if (stated.id, one.id) not in variants]
+        mine = {one.id: variants.get((stated.id, one.id)) for one in stated.variants}
+        unknown = [variant for variant, seen in mine.items() if seen is None]
         if unknown:
             problem = (
                 f"variants {', '.join(unknown[:3])} of the scenario are not in the cluster, or not one alone"
@@ -139,7 +140,7 @@ def _missing(
             findings.append(
                 Finding(subject=f"service {stated.id}", problem=problem, remedy="name their objects (object)")
             )
-        known = {seen.ref for (service, _), seen in variants.items() if service == stated.id}
+        known = {seen.ref for seen in mine.values() if seen is not None}
         strange = [one.name for one in found[stated.id].seen.variants if one.ref not in known and one.wanted]
         if strange:
             problem = (

@@ -95,7 +95,12 @@ def scenario_problem(
     pools = {pool.id: {node.id for node in pool.nodes} for pool in base.pools}
     seated = tuple(sorted(_seated(base, of_candidate), key=lambda one: (one.candidate, one.nodes)))
     candidates = tuple(_running(one, of_candidate.get(one.id), base, pools) for one in base.candidates)
-    demands = tuple(_demand(one, matched, candidates, rate=rates[one.service]) for one in base.demands)
+    of_service: dict[str, list[Candidate]] = {one.service: [] for one in base.demands}
+    for candidate in candidates:
+        of_service[candidate.service].append(candidate)
+    demands = tuple(
+        _demand(one, matched, of_service[one.service], rate=rates[one.service]) for one in base.demands
+    )
     return base.but(
         candidates=candidates, demands=demands, incumbents=seated, name="controller", allow_unserved=True
     ), of_candidate
@@ -243,19 +248,17 @@ def _seated(base: Problem, of_candidate: Mapping[str, VariantSeen]) -> Iterator[
                 yield Incumbent(candidate=candidate.id, nodes=(NodeId(node),), count=count)
 
 
-def _demand(demand: Demand, matched: Matched, candidates: Sequence[Candidate], *, rate: float) -> Demand:
-    """A demand at the rate of now, with bounds by which way its variants may move."""
+def _demand(demand: Demand, matched: Matched, mine: Sequence[Candidate], *, rate: float) -> Demand:
+    """A demand at the rate of now, with bounds by which way its variants may move; ``mine`` are its candidates."""
     service = matched.services[demand.service]
-    mine = [one for one in candidates if one.service == demand.service]
     rate = min(_MOST_RPS, max(rate, _shown_rps(service, mine)))
-    bounds = []
-    for (stated, variant), seen in matched.variants.items():
-        if stated == demand.service and any(one.variant == variant for one in mine):
-            move = _move(service, seen, mine, rate)
-            bounds.append(_bounds(variant, seen, move))
     return demand.but(
         buckets=_at_rate(demand, rate),
-        variants=tuple(sorted(bounds, key=lambda one: one.variant)),
+        variants=tuple(
+            _bounds(variant, seen, _move(service, seen, mine, rate))
+            for variant in sorted({one.variant for one in mine})
+            if (seen := matched.variants.get((demand.service, variant))) is not None
+        ),
         headroom=demand.headroom if _says_nothing(service) else service.seen.rules.delta,
         min_replicas=0,
         max_replicas=None,
