@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from models.observation import Observation
-from planner.cli.screen.layout import Column, bullets, section, table
+from planner.cli.screen.layout import Column, bullets, section, show_first, table
 from planner.cli.screen.plain import LONGEST, plain
 from planner.wording import counted, number, percent
 
@@ -52,10 +52,10 @@ def show_analysis(
     console.print(Text(what, style="bold" if seen.complete else "bold yellow"))
     most = None if every else _SHOWN
     section(console, "Saturation by τ and γ")
-    _show(console, saturation, _saturations, most)
+    _show(console, saturation, _saturations, most=most)
     for names, verdicts in _alike(decided):
         section(console, f"Demand and capacity, as {names} judges")
-        _show(console, verdicts, _verdicts, most)
+        _show(console, verdicts, _verdicts, most=most)
     section(console, "What would be decided")
     _show_decisions(console, decided, most)
     found = dict.fromkeys((*seen.findings, *(f for each in decided.values() for f in each.findings)))
@@ -73,14 +73,12 @@ def _alike(decided: Mapping[str, Decided]) -> list[tuple[str, Sequence[Verdict]]
 
 
 def _show(
-    console: Console, rows: Sequence[_Row], made: Callable[[Sequence[_Row]], Table], most: int | None
+    console: Console, rows: Sequence[_Row], made: Callable[[Sequence[_Row]], Table], *, most: int | None
 ) -> None:
-    if not rows:
+    if rows:
+        show_first(console, rows, made=made, most=most)
+    else:
         console.print("No service could be judged: no variant has engines that tell.")
-        return
-    console.print(made(rows[:most]))
-    if most is not None and len(rows) > most:
-        console.print(f"and {len(rows) - most} more; --all shows them")
 
 
 def _saturations(rows: Sequence[RoleSaturation]) -> Table:
@@ -147,11 +145,16 @@ def _share(share: float | None) -> str:
 
 
 def _show_decisions(console: Console, decided: Mapping[str, Decided], most: int | None) -> None:
-    """A row per variant; where policies agree on count and reason they share a column's words."""
     first = next(iter(decided.values()), None)
     if first is None or not first.decisions:
         console.print("There is no variant to decide on.")
         return
+    rows = list(zip(*(each.decisions for each in decided.values()), strict=True))
+    show_first(console, rows, made=lambda shown: _decisions(decided, shown), most=most)
+
+
+def _decisions(decided: Mapping[str, Decided], rows: Sequence[Sequence[Decision]]) -> Table:
+    """A row per variant; where policies agree on count and reason they share a column's words."""
     alone = len(decided) == 1
     made = table(
         [
@@ -160,8 +163,7 @@ def _show_decisions(console: Console, decided: Mapping[str, Decided], most: int 
             Column("why", right=False),
         ]
     )
-    rows = list(zip(*(each.decisions for each in decided.values()), strict=True))
-    for row in rows[:most]:
+    for row in rows:
         variant = row[0].variant
         made.add_row(
             plain(f"{variant.namespace}/{variant.name}"),
@@ -172,9 +174,7 @@ def _show_decisions(console: Console, decided: Mapping[str, Decided], most: int 
             *(_count(each) for each in row),
             plain(_why(decided, row, alone=alone), 4 * LONGEST),
         )
-    console.print(made)
-    if most is not None and len(rows) > most:
-        console.print(f"and {len(rows) - most} more; --all shows them")
+    return made
 
 
 def _count(decision: Decision) -> Text:

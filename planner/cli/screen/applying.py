@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from models.applied import ApplyEvent, ApplyEventKind, ApplyReview, Drift
-from planner.cli.screen.layout import Column, bullets, panel, section, table
+from models.applied import ApplyEvent, ApplyEventKind, ApplyReview, Drift, FieldChange
+from planner.cli.screen.layout import Column, bullets, panel, section, show_first, table
 from planner.cli.screen.plain import LONGEST, plain
 from planner.wording import counted, time_span
 
@@ -30,26 +31,7 @@ def show_review(console: Console, review: ApplyReview, *, every: bool = False) -
     console.print(Text(_headline(review), style="bold" if not review.refusals else "bold red"))
     if review.changes:
         console.print()
-        shown = review.changes if every else review.changes[:_SHOWN]
-        made = table(
-            [
-                Column("wave"),
-                *(Column(name, right=False) for name in ("object", "field")),
-                Column("now"),
-                Column("then"),
-            ]
-        )
-        for each in shown:
-            made.add_row(
-                str(each.wave or "end"),
-                plain(each.object),
-                plain(each.field),
-                plain(each.before or _NOTHING),
-                plain(each.after or _NOTHING),
-            )
-        console.print(made)
-        if len(shown) < len(review.changes):
-            console.print(f"and {len(review.changes) - len(shown)} more; --all shows them")
+        show_first(console, review.changes, made=_changes, most=None if every else _SHOWN)
     if review.refusals:
         panel(
             console,
@@ -60,6 +42,26 @@ def show_review(console: Console, review: ApplyReview, *, every: bool = False) -
     if review.notes:
         section(console, "Not done here")
         bullets(console, (plain(each, 4 * LONGEST) for each in review.notes))
+
+
+def _changes(rows: Sequence[FieldChange]) -> Table:
+    made = table(
+        [
+            Column("wave"),
+            *(Column(name, right=False) for name in ("object", "field")),
+            Column("now"),
+            Column("then"),
+        ]
+    )
+    for each in rows:
+        made.add_row(
+            str(each.wave or "end"),
+            plain(each.object),
+            plain(each.field),
+            plain(each.before or _NOTHING),
+            plain(each.after or _NOTHING),
+        )
+    return made
 
 
 def _headline(review: ApplyReview) -> str:

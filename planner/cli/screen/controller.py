@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from models.controller_status import ControllerStatus
 from models.cycle_record import CycleRecord, VariantDecision
 from models.observation import Finding
-from planner.cli.screen.layout import Column, bullets, section, table
+from planner.cli.screen.layout import Column, bullets, section, show_first, table
 from planner.cli.screen.plain import LONGEST, plain
 from planner.wording import counted
 
@@ -49,7 +50,7 @@ def show_cycle(console: Console, record: CycleRecord, *, every: bool = False) ->
     )
     shown = [each for each in record.decisions if each.changes or every]
     if shown:
-        _decisions(console, shown, every=True)
+        console.print(_decisions(shown))
     for each in record.outcomes:
         if each.message:
             console.print(Text(plain(f"  {each.actuator}: {each.message}")))
@@ -73,11 +74,11 @@ def show_status(console: Console, status: ControllerStatus, *, every: bool = Fal
         )
     if status.decisions:
         console.print()
-        _decisions(console, status.decisions, every=every)
+        show_first(console, status.decisions, made=_decisions, most=None if every else _SHOWN)
     _findings(console, status.findings)
 
 
-def _decisions(console: Console, rows: Sequence[VariantDecision], *, every: bool) -> None:
+def _decisions(rows: Sequence[VariantDecision]) -> Table:
     columns = [
         Column("variant", right=False),
         Column("now"),
@@ -86,9 +87,8 @@ def _decisions(console: Console, rows: Sequence[VariantDecision], *, every: bool
         Column("reason", right=False),
         Column("why", right=False),
     ]
-    most = len(rows) if every else _SHOWN
     made = table(columns)
-    for row in rows[:most]:
+    for row in rows:
         made.add_row(
             plain("/".join(part for part in row.key if part)),
             "?" if row.before is None else str(row.before),
@@ -97,9 +97,7 @@ def _decisions(console: Console, rows: Sequence[VariantDecision], *, every: bool
             plain(row.reason),
             plain(row.message),
         )
-    console.print(made)
-    if len(rows) > most:
-        console.print(f"and {len(rows) - most} more; --all shows them")
+    return made
 
 
 def _findings(console: Console, findings: Sequence[Finding]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -15,8 +15,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Column", "PipeConsole", "bullets", "numbered", "panel", "section", "table"]
+__all__ = ["Column", "PipeConsole", "bullets", "numbered", "panel", "section", "show_first", "table"]
 
+_Row = TypeVar("_Row")
 _FRAME: Final = 4
 _FAR: Final = 1000
 _GAP: Final = 2
@@ -88,6 +89,26 @@ def table(columns: Sequence[Column]) -> Table:
             column.header, justify="right" if column.right else "left", overflow="fold", no_wrap=column.right
         )
     return made
+
+
+def show_first(
+    console: Console,
+    rows: Sequence[_Row],
+    *,
+    made: Callable[[Sequence[_Row]], RenderableType],
+    most: int | None,
+) -> None:
+    """Print what is made of the first rows, and how many more there are.
+
+    Args:
+        console: where.
+        rows: all of them.
+        made: a table of some.
+        most: rows at most; None: all.
+    """
+    console.print(made(rows[:most]))
+    if most is not None and len(rows) > most:
+        console.print(f"and {len(rows) - most} more; --all shows them")
 
 
 def section(console: Console, title: str, *, style: str = "bold") -> None:

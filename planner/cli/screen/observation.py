@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from models.observation import (
@@ -17,7 +18,7 @@ from models.observation import (
     TrafficObservation,
 )
 from planner.cli.screen.fleet import pools_table, quotas_table, variants_table
-from planner.cli.screen.layout import Column, bullets, section, table
+from planner.cli.screen.layout import Column, bullets, section, show_first, table
 from planner.cli.screen.plain import LONGEST, plain
 from planner.wording import counted, number, percent
 
@@ -30,7 +31,6 @@ _STYLES: Final = {
     Freshness.UNAVAILABLE: "red",
     Freshness.MISSING: "red",
 }
-_Row = TypeVar("_Row")
 _UNKNOWN: Final = "?"
 """Not zero: nobody said."""
 
@@ -50,37 +50,28 @@ def show_observation(console: Console, seen: Observation, *, every: bool = False
     _show_clusters(console, seen, most)
     if seen.engines:
         console.print()
-        _show_first(console, seen.engines, lambda engines: _engines(engines, states), most)
+        show_first(console, seen.engines, made=lambda engines: _engines(engines, states), most=most)
     if seen.traffic:
         section(console, "Traffic")
-        _show_first(console, seen.traffic, _traffic, most)
+        show_first(console, seen.traffic, made=_traffic, most=most)
     if seen.findings:
         section(console, "Findings", style="bold yellow")
         bullets(console, map(_sentence, seen.findings))
 
 
-def _show_first(
-    console: Console, rows: Sequence[_Row], made: Callable[[Sequence[_Row]], object], most: int | None
-) -> None:
-    """Print a table of the first rows, and how many more there are."""
-    console.print(made(rows[:most]))
-    if most is not None and len(rows) > most:
-        console.print(f"and {len(rows) - most} more; --all shows them")
-
-
 def _show_clusters(console: Console, seen: Observation, most: int | None) -> None:
     if seen.variants:
         section(console, "Variants")
-        _show_first(console, seen.variants, variants_table, most)
+        show_first(console, seen.variants, made=variants_table, most=most)
     if seen.pools:
         section(console, "Accelerators")
         console.print(pools_table(seen.pools))
     if seen.quotas:
         section(console, "Quotas")
-        _show_first(console, seen.quotas, quotas_table, most)
+        show_first(console, seen.quotas, made=quotas_table, most=most)
 
 
-def _engines(engines: Sequence[EngineObservation], states: Iterable[Freshness]) -> Text | object:
+def _engines(engines: Sequence[EngineObservation], states: Iterable[Freshness]) -> Table:
     made = table(
         [
             *(Column(name, right=False) for name in ("engine", "namespace", "model", "samples")),
@@ -108,7 +99,7 @@ def _engines(engines: Sequence[EngineObservation], states: Iterable[Freshness]) 
     return made
 
 
-def _traffic(traffic: Sequence[TrafficObservation]) -> object:
+def _traffic(traffic: Sequence[TrafficObservation]) -> Table:
     made = table(
         [
             *(Column(name, right=False) for name in ("model", "namespace")),

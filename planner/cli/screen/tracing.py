@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from models.tracing import Ground, PodTrace, SeenSeries
-from planner.cli.screen.layout import Column, bullets, section, table
+from planner.cli.screen.layout import Column, bullets, section, show_first, table
 from planner.cli.screen.plain import LONGEST, plain
 from planner.wording import counted, number
 
@@ -68,10 +69,7 @@ def _show_ground(console: Console, title: str, ground: Ground, *, every: bool) -
         console.print(made)
     if ground.series:
         console.print()
-        shown = ground.series if every else ground.series[:_SHOWN]
-        console.print(_series(shown))
-        if len(shown) < len(ground.series):
-            console.print(f"and {len(ground.series) - len(shown)} more; --all shows them")
+        show_first(console, ground.series, made=_series, most=None if every else _SHOWN)
 
 
 def _lines(ground: Ground) -> Iterator[str]:
@@ -103,7 +101,7 @@ def _lines(ground: Ground) -> Iterator[str]:
         )
 
 
-def _series(rows: Sequence[SeenSeries]) -> object:
+def _series(rows: Sequence[SeenSeries]) -> Table:
     made = table(
         [
             *(Column(name, right=False) for name in ("of", "value of")),
